@@ -1,0 +1,336 @@
+/* What the programs say to each other: fixed-size messages over seqpacket sockets, and the plan of a cell.
+ *
+ *   hotcell (library) --hall config, sealed memfd--> hotcell-hall
+ *   hotcell (library) <--hc_request / hc_event, seqpacket--> hotcell-keeper
+ *   hotcell-keeper    <--hc_init_order / hc_init_report, seqpacket--> hotcell-init
+ *   hotcell-init      --hc_end_report, seqpacket--> hotcell (library)
+ *   hotcell (library) --plan, sealed memfd--> hotcell-init
+ *
+ * Same machine, same build: native byte order, structs checked by size. No message holds a length that the
+ * reader has to trust: arrays are fixed, offsets of the plan are checked against the size of the memfd.
+ */
+#ifndef HC_CELL_WIRE_H
+#define HC_CELL_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HC_WIRE_VERSION 2
+
+/* Ids inside the hall (256 of them, mapped to one slice of host ids). */
+#define HC_HALL_IDS      256
+#define HC_CELL_MAX      64 /* cells alive at once in one hall */
+#define HC_CELL_INIT_ID(slot)    (32u + 2u * (slot))
+#define HC_CELL_PAYLOAD_ID(slot) (33u + 2u * (slot))
+
+/* Ids inside a cell. */
+#define HC_INSIDE_INIT_ID    0u
+#define HC_INSIDE_PAYLOAD_ID 1000u
+
+/* Descriptors that are at fixed places when a program of ours starts. */
+#define HC_FD_HALL_CONFIG 3
+#define HC_FD_HALL_SOCKET 4
+#define HC_FD_INIT_SOCKET 3
+
+/* ---- hall configuration ---- */
+
+#define HC_BIND_MAX  64
+#define HC_PATH_SIZE 256
+
+enum hc_bind_flag {
+    HC_BIND_OPTIONAL = 1, /* a missing source is left out */
+};
+
+struct hc_bind {
+    char source[HC_PATH_SIZE];
+    char target[HC_PATH_SIZE]; /* absolute, inside the cell */
+    uint32_t flags;
+};
+
+struct hc_hall_config {
+    uint32_t version;
+    uint32_t size; /* of this struct */
+    uint32_t bind_count;
+    uint32_t ceiling_processes;
+    uint64_t ceiling_memory_bytes;
+    uint64_t allow_layers; /* bit per enum hc_layer whose absence was accepted by name */
+    uint64_t id_base;      /* first host id of all slices; 0: the built-in range */
+    uint32_t slice_count;
+    uint32_t fault_program; /* test builds: which program fails its nth guarded call */
+    uint32_t fault_nth;
+    uint32_t reserved;
+    char keeper_path[HC_PATH_SIZE];
+    char init_path[HC_PATH_SIZE];
+    struct hc_bind binds[HC_BIND_MAX];
+};
+
+enum hc_fault_program { HC_FAULT_NONE, HC_FAULT_HALL, HC_FAULT_KEEPER, HC_FAULT_INIT, HC_FAULT_LIBRARY };
+
+/* What the hall tells the keeper; inherited at fixed descriptors after exec. */
+enum hc_controller {
+    HC_CONTROLLER_V2,      /* the cgroup2 tree: kill, events, and on v2 hosts every controller */
+    HC_CONTROLLER_MEMORY,  /* v1 */
+    HC_CONTROLLER_PIDS,    /* v1 */
+    HC_CONTROLLER_CPU,     /* v1 */
+    HC_CONTROLLER_CPUACCT, /* v1 */
+    HC_CONTROLLER_COUNT
+};
+
+#define HC_FD_KEEPER_SOCKET  3
+#define HC_FD_KEEPER_CGROUPS 4 /* HC_CONTROLLER_COUNT directory descriptors, /dev/null where absent */
+#define HC_FD_KEEPER_INIT    (HC_FD_KEEPER_CGROUPS + HC_CONTROLLER_COUNT)
+#define HC_FD_KEEPER_CONFIG  (HC_FD_KEEPER_INIT + 1)
+#define HC_FD_KEEPER_LOCK    (HC_FD_KEEPER_CONFIG + 1)
+#define HC_FD_KEEPER_END     (HC_FD_KEEPER_LOCK + 1)
+
+struct hc_keeper_config {
+    uint32_t version;
+    uint32_t controllers;   /* bit per enum hc_controller with a usable directory */
+    uint32_t v2_controllers; /* bit per HC_V2_* enabled in the cgroup2 tree */
+    uint32_t slice;
+    uint32_t id_base; /* host id of the hall's id 0 */
+    uint32_t ceiling_processes;
+    uint64_t ceiling_memory_bytes;
+    uint64_t allow_layers;
+    uint64_t page_size;
+    uint32_t fault_program;
+    uint32_t fault_nth;
+};
+
+enum hc_v2_controller { HC_V2_MEMORY = 1, HC_V2_PIDS = 2, HC_V2_CPU = 4 };
+
+/* ---- library <-> keeper ---- */
+
+enum hc_op {
+    HC_OP_MAKE = 1, /* an empty cell in `slot` */
+    HC_OP_START,    /* descriptors: plan, stdin, stdout, stderr, report socket; the payload waits until the library has
+                     * read the attestation and sends a byte on the report socket: it never runs with less than asked */
+    HC_OP_ATTEST,   /* read the running payload again */
+    HC_OP_DESTROY,
+};
+
+#define HC_START_FDS 5
+
+struct hc_request {
+    uint32_t version;
+    uint32_t op;
+    uint32_t slot;
+    uint32_t processes; /* of the payload; init is added by the keeper */
+    uint64_t memory_bytes;
+    uint32_t cpu_quota_us; /* per period; 0: none */
+    uint32_t cpu_period_us;
+    uint32_t calls_max; /* notified calls that are forwarded before they are only counted */
+    uint32_t reserved;
+};
+
+enum hc_event_kind {
+    HC_EVENT_HELLO = 1, /* the keeper is ready */
+    HC_EVENT_MADE,      /* descriptors: see enum hc_meter, those in `meters` */
+    HC_EVENT_READY,     /* descriptors: the working folder; the payload waits for one byte on the report socket */
+    HC_EVENT_ATTESTED,  /* answer to HC_OP_ATTEST; error when the payload is gone */
+    HC_EVENT_CALL,      /* a notified system call */
+    HC_EVENT_DESTROYED,
+    HC_EVENT_FAILED, /* stage, error; HC_EVENT_DESTROYED follows (but for a refused request, and from the hall) */
+};
+
+/* Counters that the library reads itself, from descriptors opened by the keeper. */
+enum hc_meter {
+    HC_METER_KILL,        /* cgroup.kill, write */
+    HC_METER_EVENTS,      /* cgroup.events */
+    HC_METER_OOM,         /* v2 memory.events, v1 memory.oom_control */
+    HC_METER_PEAK,        /* v2 memory.peak, v1 memory.max_usage_in_bytes */
+    HC_METER_FAILCNT,     /* v1 memory.failcnt */
+    HC_METER_PIDS_EVENTS, /* pids.events */
+    HC_METER_PIDS_PEAK,   /* pids.peak, where there */
+    HC_METER_CPU_STAT,    /* v2 cpu.stat (the controller-less leaf has it too) */
+    HC_METER_CPUACCT,     /* v1 cpuacct.usage */
+    HC_METER_CPUACCT_STAT, /* v1 cpuacct.stat */
+    HC_METER_OOM_EVENT,   /* v1: an eventfd raised when the group runs out of memory */
+    HC_METER_COUNT
+};
+
+#define HC_STATUS_TEXT  1536
+#define HC_MOUNTS_TEXT  4096
+#define HC_CGROUP_TEXT  768
+#define HC_LIMITS_TEXT  1536
+#define HC_NS_COUNT     7
+
+extern const char *const hc_ns_names[HC_NS_COUNT]; /* user pid mnt net ipc uts cgroup */
+
+/* The payload as the hall's /proc shows it: kernel text, copied and not interpreted by the keeper. */
+struct hc_attestation {
+    uint64_t ns_payload[HC_NS_COUNT]; /* inode numbers of /proc/PID/ns/X; 0: unreadable */
+    uint64_t ns_keeper[HC_NS_COUNT];
+    uint32_t host_uid, host_gid; /* expected owner: what the id maps of the hall and cell make of it */
+    uint32_t listener;           /* the notification descriptor arrived */
+    uint32_t status_len, mounts_len, cgroup_len, limits_len;
+    char status[HC_STATUS_TEXT];
+    char mounts[HC_MOUNTS_TEXT];
+    char cgroup[HC_CGROUP_TEXT];
+    char limits[HC_LIMITS_TEXT];
+};
+
+/* Facts of making and starting that only init or the keeper can see. */
+struct hc_cell_facts {
+    uint64_t layers_applied; /* bit per enum hc_layer, set after the call succeeded and was read back */
+    uint64_t layers_absent;  /* accepted by name and not there */
+    uint64_t memory_applied_bytes;
+    uint64_t processes_applied; /* as read back, init included */
+    uint64_t cpu_quota_applied_us;
+    uint64_t cpu_period_applied_us;
+    uint64_t swap_applied_bytes;
+    uint64_t scratch_applied_bytes;
+    uint64_t scratch_applied_inodes;
+    uint64_t scratch_used_inodes; /* by the inputs, before the program starts */
+    uint64_t scratch_used_bytes;
+    uint32_t landlock_abi;
+    uint32_t nested_max;  /* user.max_user_namespaces as read in the cell */
+    uint32_t securebits;
+    int32_t oom_score_adj;
+};
+
+#define HC_CALL_DATA 256
+
+struct hc_call {
+    uint64_t at_ns; /* CLOCK_MONOTONIC */
+    uint64_t args[6];
+    int32_t nr;
+    int32_t answer; /* 0: went on; else the negative errno that was given */
+    uint32_t reads; /* what `data` holds: see struct hc_notify_rule */
+    uint32_t data_len;
+    uint8_t data[HC_CALL_DATA];
+};
+
+struct hc_residue {
+    uint32_t processes;
+    uint32_t mounts;
+    uint32_t cgroups;
+    uint32_t files;
+};
+
+struct hc_event {
+    uint32_t version;
+    uint32_t kind;
+    uint32_t slot;
+    uint32_t stage; /* enum hc_stage of HC_EVENT_FAILED */
+    int32_t error;  /* negative errno */
+    uint32_t meters; /* bit per enum hc_meter that comes with HC_EVENT_MADE */
+    uint64_t calls_omitted;
+    uint64_t at_ns;
+    union {
+        struct hc_keeper_config hello;
+        struct {
+            struct hc_cell_facts facts; /* of HC_EVENT_READY */
+            struct hc_attestation attestation;
+        } ready;
+        struct hc_call call;
+        struct hc_residue residue;
+        char detail[HC_PATH_SIZE]; /* of HC_EVENT_FAILED: the object that the stage was about */
+    } u;
+};
+
+/* Bytes of an event that go over the socket: the attestation is large and the socket's buffer is not. */
+static inline size_t hc_event_size(uint32_t kind)
+{
+    size_t head = offsetof(struct hc_event, u);
+    if (kind == HC_EVENT_READY || kind == HC_EVENT_ATTESTED)
+        return sizeof(struct hc_event);
+    return head + (kind == HC_EVENT_CALL ? sizeof(struct hc_call) : HC_PATH_SIZE);
+}
+_Static_assert(sizeof(struct hc_keeper_config) <= HC_PATH_SIZE, "hello fits the short form of an event");
+
+/* ---- keeper <-> init ---- */
+
+enum hc_init_order_kind { HC_INIT_START = 1 };
+
+struct hc_init_config {
+    uint32_t version;
+    uint32_t slot;
+    uint64_t allow_layers;
+    uint32_t fault_nth; /* test builds */
+    uint32_t reserved;
+};
+
+struct hc_init_order {
+    uint32_t version;
+    uint32_t kind;
+};
+
+enum hc_init_report_kind {
+    HC_INIT_MADE = 1,
+    HC_INIT_READY, /* descriptors: payload pidfd, working folder, and the listener last if there is one */
+    HC_INIT_FAILED,
+};
+
+struct hc_init_report {
+    uint32_t version;
+    uint32_t kind;
+    uint32_t stage;
+    int32_t error;
+    struct hc_cell_facts facts;
+};
+
+/* ---- init -> library: the ends of things, at once and without a hop ---- */
+
+enum hc_end_kind { HC_END_EXECED = 1, HC_END_EXITED, HC_END_FAILED };
+
+struct hc_end_report {
+    uint32_t version;
+    uint32_t kind;
+    uint32_t stage;
+    int32_t error;
+    uint64_t at_ns;
+    int32_t wait_status; /* as wait4 gives it */
+    uint32_t reserved;
+    uint64_t scratch_free_bytes; /* when the main process ended */
+    uint64_t scratch_free_inodes;
+};
+
+/* ---- the plan ---- */
+
+#define HC_PLAN_MAGIC    0x6e6c7063u /* "cpln" */
+#define HC_PLAN_ARGS_MAX 1024
+#define HC_PLAN_ENV_MAX  512
+#define HC_PLAN_NAME_MAX 1024
+#define HC_PLAN_FILES_MAX 65536
+#define HC_PLAN_BYTES_MAX (320ull * 1024 * 1024)
+#define HC_RLIMIT_MAX    16
+
+enum hc_entry_kind { HC_ENTRY_FOLDER = 1, HC_ENTRY_FILE };
+
+struct hc_plan_entry {
+    uint32_t kind;
+    uint32_t mode;
+    uint64_t name_offset; /* NUL-terminated, relative to the working folder; the program first */
+    uint64_t data_offset; /* from the start of the memfd */
+    uint64_t data_bytes;
+    uint32_t payload_owned; /* 1: the program may write it */
+    uint32_t reserved;
+};
+
+struct hc_plan_rlimit {
+    uint32_t resource;
+    uint32_t reserved;
+    uint64_t soft;
+    uint64_t hard;
+};
+
+/* Offsets point into the memfd. args and env are tables of uint64_t offsets of NUL-terminated strings. */
+struct hc_plan {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t total_bytes;
+    uint64_t scratch_bytes;
+    uint64_t scratch_inodes;
+    uint32_t arg_count;
+    uint32_t env_count;
+    uint64_t args_offset;
+    uint64_t env_offset;
+    uint32_t entry_count;
+    uint32_t rlimit_count;
+    uint64_t entries_offset;
+    uint64_t allow_layers;
+    struct hc_plan_rlimit rlimits[HC_RLIMIT_MAX];
+};
+
+#endif

@@ -1,0 +1,74 @@
+/* The library's end of a hall: starts hotcell-hall, talks to the keeper, owns the cells' descriptors.
+ *
+ * One thread at a time may use a hall.
+ */
+#ifndef HC_FLOW_HALL_H
+#define HC_FLOW_HALL_H
+
+#include "cell/wire.h"
+#include "cell/words.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Why a hall or a cell could not be had: what a refusal says. */
+struct hc_setup_failure {
+    enum hc_stage stage;
+    int error; /* negative errno */
+    char detail[HC_PATH_SIZE];
+};
+
+struct hc_hall_options {
+    const char *programs; /* folder with hotcell-hall, hotcell-keeper, hotcell-init */
+    const struct hc_bind *binds;
+    uint32_t bind_count;
+    uint64_t allow_layers;
+    uint32_t ceiling_processes;
+    uint64_t ceiling_memory_bytes;
+    uint32_t fault_program, fault_nth;
+};
+
+/* A cell as the library holds it. */
+struct hc_cell_handle {
+    uint32_t slot;
+    bool in_use;
+    bool made;
+    uint64_t asked_at_us, made_at_us;
+    int meters[HC_METER_COUNT]; /* -1: not there */
+    int working_folder;
+    int report; /* our end of init's report socket */
+};
+
+struct hc_hall;
+
+/* HC_SETUP_FAILED: `ret_failure` says which stage; negative errno: a fault of ours. */
+enum { HC_SETUP_FAILED = 1 };
+
+int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hall,
+                 struct hc_setup_failure *ret_failure);
+/* Ends the keeper with every cell and waits until the hall's cgroups are gone. */
+void hc_hall_close(struct hc_hall *hall);
+
+int hc_hall_socket(const struct hc_hall *hall);
+const struct hc_keeper_config *hc_hall_facts(const struct hc_hall *hall);
+uint64_t hc_hall_opened_in_us(const struct hc_hall *hall);
+
+/* Takes a made-ahead cell or has one made. */
+int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bool *ret_made_ahead,
+                      struct hc_setup_failure *ret_failure);
+/* Asks for an empty cell to be made while other work goes on; does nothing when one is waiting already. */
+void hc_hall_make_ahead(struct hc_hall *hall);
+
+/* Sends a request about a cell. */
+int hc_hall_request(struct hc_hall *hall, const struct hc_request *request, const int *fds, unsigned fd_count);
+
+/* Reads the next event about `cell` (events about others are put where they belong). Waits up to timeout_ms; -1: without
+ * end. Returns 0, -ETIMEDOUT, or -ECONNRESET when the keeper is gone. Up to 4 descriptors are handed over. */
+int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_event *ret_event, int *ret_fds,
+                 unsigned *ret_fd_count, int timeout_ms);
+
+/* Destroys the cell and returns the count of leftovers; the handle is free afterwards. */
+int hc_hall_end_cell(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_residue *ret_residue,
+                     uint64_t *ret_calls_omitted);
+
+#endif

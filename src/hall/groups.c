@@ -1,0 +1,337 @@
+#include "hall/hall.h"
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "kernel/files.h"
+#include "kernel/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOME "hotcell"
+
+static const char *const v1_names[HC_CONTROLLER_COUNT] = {
+    [HC_CONTROLLER_MEMORY] = "memory",
+    [HC_CONTROLLER_PIDS] = "pids",
+    [HC_CONTROLLER_CPU] = "cpu",
+    [HC_CONTROLLER_CPUACCT] = "cpuacct",
+};
+
+static char mountinfo[128 * 1024];
+
+/* Whether the comma-separated `options` hold `name` as a whole word. */
+static bool has_option(const char *options, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = options; at != NULL; at = strchr(at, ',')) {
+        if (*at == ',')
+            at++;
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* One line of mountinfo: 36 35 98:0 /root /mount/point opts ... - type source superopts */
+static void take_mount_line(char *line, struct hc_groups *groups)
+{
+    char *tail = strstr(line, " - ");
+    if (tail == NULL)
+        return;
+    *tail = '\0';
+    char *save = NULL;
+    char *type = strtok_r(tail + 3, " ", &save);
+    (void)strtok_r(NULL, " ", &save);
+    char *options = strtok_r(NULL, " ", &save);
+    char *point = NULL;
+    save = NULL;
+    for (int field = 0; field < 5; field++)
+        point = strtok_r(field == 0 ? line : NULL, " ", &save);
+    if (type == NULL || options == NULL || point == NULL || strchr(point, '\\') != NULL)
+        return;
+    if (strcmp(type, "cgroup2") == 0 && groups->roots[HC_CONTROLLER_V2] < 0)
+        groups->roots[HC_CONTROLLER_V2] = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (strcmp(type, "cgroup") != 0)
+        return;
+    for (int c = HC_CONTROLLER_MEMORY; c < HC_CONTROLLER_COUNT; c++)
+        if (groups->roots[c] < 0 && has_option(options, v1_names[c]))
+            groups->roots[c] = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int find_trees(struct hc_groups *groups)
+{
+    long n = hc_file_read(AT_FDCWD, "/proc/self/mountinfo", mountinfo, sizeof mountinfo);
+    if (n < 0)
+        return (int)n;
+    char *save = NULL;
+    for (char *line = strtok_r(mountinfo, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
+        take_mount_line(line, groups);
+    return 0;
+}
+
+static void number_name(char buffer[24], uint32_t number)
+{
+    struct hc_text text = {.data = buffer, .size = 24};
+    hc_text_number(&text, number);
+}
+
+static int open_folder(int at, const char *name)
+{
+    return (int)HC_SYS(openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+/* Another hall may remove the empty home between our two steps, hence the rounds. */
+static int make_hall_folder(int root, uint32_t slice)
+{
+    char name[24];
+    number_name(name, slice);
+    for (int round = 0; round < 16; round++) {
+        int made = (int)HC_SYS(mkdirat(root, HOME, 0755));
+        if (made < 0 && made != -EEXIST)
+            return made;
+        hc_autoclose int home = open_folder(root, HOME);
+        if (home == -ENOENT)
+            continue;
+        if (home < 0)
+            return home;
+        made = (int)HC_SYS(mkdirat(home, name, 0755));
+        if (made == -ENOENT || made == -ENODEV)
+            continue;
+        if (made < 0 && made != -EEXIST)
+            return made;
+        return open_folder(home, name);
+    }
+    return -EAGAIN;
+}
+
+/* Which of memory, pids, cpu the cgroup2 folder offers, as bits of enum hc_v2_controller. */
+static uint32_t offered(int folder, const char *file)
+{
+    char list[256];
+    if (hc_file_read(folder, file, list, sizeof list) < 0)
+        return 0;
+    uint32_t bits = 0;
+    char *save = NULL;
+    for (char *word = strtok_r(list, " \n", &save); word != NULL; word = strtok_r(NULL, " \n", &save)) {
+        bits |= strcmp(word, "memory") == 0 ? HC_V2_MEMORY : 0;
+        bits |= strcmp(word, "pids") == 0 ? HC_V2_PIDS : 0;
+        bits |= strcmp(word, "cpu") == 0 ? HC_V2_CPU : 0;
+    }
+    return bits;
+}
+
+static int enable(int folder, uint32_t wanted)
+{
+    uint32_t missing = wanted & ~offered(folder, "cgroup.subtree_control");
+    if (missing == 0)
+        return 0;
+    char buffer[64];
+    struct hc_text text = HC_TEXT(buffer);
+    hc_text_string(&text, (missing & HC_V2_MEMORY) != 0 ? "+memory " : "");
+    hc_text_string(&text, (missing & HC_V2_PIDS) != 0 ? "+pids " : "");
+    hc_text_string(&text, (missing & HC_V2_CPU) != 0 ? "+cpu" : "");
+    return hc_file_write(folder, "cgroup.subtree_control", buffer);
+}
+
+static int hand_over(int folder, uint32_t owner_id, bool v2)
+{
+    static const char *const v2_files[] = {"cgroup.procs", "cgroup.subtree_control", "cgroup.threads"};
+    int error = (int)HC_SYS(fchown(folder, owner_id, owner_id));
+    for (size_t i = 0; error == 0 && i < sizeof v2_files / sizeof *v2_files; i++)
+        if (v2 || i == 0)
+            error = (int)HC_SYS(fchownat(folder, v2_files[i], owner_id, owner_id, AT_SYMLINK_NOFOLLOW));
+    return error;
+}
+
+static int make_child(int folder, const char *name, uint32_t owner_id, uint32_t controllers, int *ret_child)
+{
+    int error = (int)HC_SYS(mkdirat(folder, name, 0755));
+    if (error < 0 && error != -EEXIST)
+        return error;
+    hc_autoclose int child = open_folder(folder, name);
+    if (child < 0)
+        return child;
+    if (controllers != 0 && (error = enable(child, controllers)) < 0)
+        return error;
+    if ((error = hand_over(child, owner_id, true)) < 0)
+        return error;
+    *ret_child = hc_take_fd(&child);
+    return 0;
+}
+
+static int make_v2(struct hc_groups *groups, uint32_t slice, uint32_t owner_id)
+{
+    int root = groups->roots[HC_CONTROLLER_V2];
+    uint32_t wanted = offered(root, "cgroup.controllers");
+    int error = wanted != 0 ? enable(root, wanted) : 0;
+    if (error < 0)
+        return error;
+    int hall = make_hall_folder(root, slice);
+    if (hall < 0)
+        return hall;
+    groups->folders[HC_CONTROLLER_V2] = hall;
+    hc_autoclose int home = open_folder(root, HOME);
+    if (home < 0)
+        return home;
+    if (wanted != 0 && ((error = enable(home, wanted)) < 0 || (error = enable(hall, wanted)) < 0))
+        return error;
+    hc_autoclose int cells = -1;
+    if ((error = hand_over(hall, owner_id, true)) < 0 ||
+        (error = make_child(hall, "keeper", owner_id, 0, &groups->keeper_leaf)) < 0 ||
+        (error = make_child(hall, "cells", owner_id, wanted, &cells)) < 0)
+        return error;
+    groups->v2_controllers = wanted;
+    groups->controllers |= 1u << HC_CONTROLLER_V2;
+    return 0;
+}
+
+static int make_v1(struct hc_groups *groups, enum hc_controller c, uint32_t slice, uint32_t owner_id)
+{
+    int hall = make_hall_folder(groups->roots[c], slice);
+    if (hall < 0)
+        return hall;
+    groups->folders[c] = hall;
+    int error = hand_over(hall, owner_id, false);
+    if (error == 0)
+        groups->controllers |= 1u << c;
+    return error;
+}
+
+static bool accepted(const struct hc_hall_config *config, enum hc_layer layer)
+{
+    return (config->allow_layers >> layer & 1) != 0;
+}
+
+/* Which layer a v1 controller carries, and the bit that says the cgroup2 tree has it already. */
+static const struct {
+    enum hc_layer layer;
+    uint32_t v2_bit;
+} carried[HC_CONTROLLER_COUNT] = {
+    [HC_CONTROLLER_MEMORY] = {HC_LAYER_MEMORY_LIMIT, HC_V2_MEMORY},
+    [HC_CONTROLLER_PIDS] = {HC_LAYER_PROCESS_LIMIT, HC_V2_PIDS},
+    [HC_CONTROLLER_CPU] = {HC_LAYER_CPU_RATE, HC_V2_CPU},
+    [HC_CONTROLLER_CPUACCT] = {HC_LAYER_CPU_METER, 0},
+};
+
+int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, uint32_t owner_id, struct hc_groups *ret_groups,
+                   struct hc_hall_failure *failure)
+{
+    struct hc_groups *groups = ret_groups;
+    memset(groups, 0, sizeof *groups);
+    groups->keeper_leaf = -1;
+    for (int c = 0; c < HC_CONTROLLER_COUNT; c++)
+        groups->folders[c] = groups->roots[c] = -1;
+    hc_hall_detail(failure, HC_STAGE_HALL_CGROUP, "/proc/self/mountinfo");
+    int error = find_trees(groups);
+    if (error < 0)
+        return error;
+    hc_hall_detail(failure, HC_STAGE_HALL_CGROUP, "cgroup2 tree");
+    if (groups->roots[HC_CONTROLLER_V2] < 0)
+        return -ENOENT;
+    hc_groups_sweep(groups, slice);
+    if ((error = make_v2(groups, slice, owner_id)) < 0)
+        return error;
+    for (int c = HC_CONTROLLER_MEMORY; c < HC_CONTROLLER_COUNT; c++) {
+        if ((groups->v2_controllers & carried[c].v2_bit) != 0)
+            continue;
+        hc_hall_detail(failure, HC_STAGE_HALL_CGROUP, v1_names[c]);
+        error = groups->roots[c] < 0 ? -ENOENT : make_v1(groups, (enum hc_controller)c, slice, owner_id);
+        /* The cgroup2 tree counts CPU time even without controllers. */
+        if (error < 0 && c != HC_CONTROLLER_CPUACCT && !accepted(config, carried[c].layer))
+            return error;
+    }
+    return 0;
+}
+
+/* ---- sweeping ---- */
+
+struct folder_entry { /* linux_dirent64 */
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static void pause_ms(long ms)
+{
+    struct timespec pause = {.tv_nsec = ms * 1000000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* A group whose last task is just dying answers EBUSY for a moment. */
+static void remove_group(int folder, const char *name)
+{
+    for (int round = 0; round < 200; round++) {
+        if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+            return;
+        pause_ms(5);
+    }
+}
+
+static void remove_children(int folder)
+{
+    static char buffer[8192];
+    for (;;) {
+        if (lseek(folder, 0, SEEK_SET) < 0)
+            return;
+        long n = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+        bool removed = false;
+        for (long at = 0; at < n;) {
+            struct folder_entry *entry = (struct folder_entry *)(void *)(buffer + at);
+            at += entry->length;
+            if (entry->type != 4 /* DT_DIR */ || entry->name[0] == '.')
+                continue;
+            remove_group(folder, entry->name);
+            removed = faccessat(folder, entry->name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 || removed;
+        }
+        if (!removed)
+            return;
+    }
+}
+
+static void kill_group(int hall)
+{
+    (void)hc_file_write(hall, "cgroup.kill", "1");
+    for (int round = 0; round < 400; round++) {
+        char events[256];
+        uint64_t populated = 0;
+        if (hc_file_read(hall, "cgroup.events", events, sizeof events) < 0 ||
+            !hc_text_field(events, "populated", &populated) || populated == 0)
+            return;
+        pause_ms(5);
+    }
+}
+
+static void sweep_tree(int root, uint32_t slice, bool v2)
+{
+    char name[24];
+    number_name(name, slice);
+    hc_autoclose int home = openat(root, HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (home < 0)
+        return;
+    hc_autoclose int hall = openat(home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (hall >= 0) {
+        hc_autoclose int cells = openat(hall, "cells", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (v2)
+            kill_group(hall);
+        if (cells >= 0)
+            remove_children(cells);
+        remove_children(hall);
+        remove_group(home, name);
+    }
+    (void)unlinkat(root, HOME, AT_REMOVEDIR);
+}
+
+void hc_groups_sweep(const struct hc_groups *groups, uint32_t slice)
+{
+    for (int c = 0; c < HC_CONTROLLER_COUNT; c++)
+        if (groups->roots[c] >= 0)
+            sweep_tree(groups->roots[c], slice, c == HC_CONTROLLER_V2);
+}
