@@ -714,10 +714,11 @@ static json_t *layer_rule(void)
 
 static void add_state_rules(json_t *rules)
 {
-    json_t *then = must(json_object());
+    json_t *then = must(json_object()), *layers = layer_rule();
     for (const char *const *name = known_when_finished; *name; name++)
         put(then, *name, json_pack("{s:{s:s}}", "not", "type", "null"));
-    json_object_update(json_object_get(then, "isolation"), layer_rule());
+    json_object_update(json_object_get(then, "isolation"), layers);
+    json_decref(layers);
     add(rules, when("state", hc_state_names[HC_STATE_FINISHED], then));
     add(rules, when("state", hc_state_names[HC_STATE_REFUSED],
                     json_pack("{s:{s:n},s:{s:n},s:{s:n}}", "exit_code", "const", "signal", "const",
@@ -784,7 +785,7 @@ static void print_statuses(void)
         const struct hc_status_row *row = &hc_statuses[i];
         printf("| `%s` | %s | ", row->name, row->meaning);
         if (row->exit_rule == HC_EXIT_OF_PROGRAM)
-            printf("the program's own, 128+n for signal n");
+            printf("that of the program or compiler, 128+n for signal n");
         else if (row->exit_rule == HC_EXIT_FIXED)
             printf("%d", row->exit_code);
         else

@@ -54,6 +54,6 @@ char *hc_problem_text(const struct hc_problem *problem)
 {
     if (!problem->line)
         return hc_printf("%s%s%s", problem->file, *problem->file ? ": " : "", problem->message);
-    return hc_printf("%s%s%u:%u: %s", problem->file, *problem->file ? ":" : "", problem->line, problem->column,
-                     problem->message);
+    return hc_printf("%s%s%u:%u: %s", problem->file, *problem->file ? ":" : "", problem->line,
+                     problem->column, problem->message);
 }

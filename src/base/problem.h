@@ -18,8 +18,8 @@ struct hc_problem {
     char message[512];
 };
 
-/* Fills everything but file, cutting a long message at a character. Always returns HC_BAD_INPUT, so that a reader
- * ends with `return hc_problem_set(...)`. problem may be NULL. */
+/* Fills everything but file, cutting a long message at a character. Always returns HC_BAD_INPUT, so that a
+ * reader ends with `return hc_problem_set(...)`. problem may be NULL. */
 int hc_problem_set(struct hc_problem *problem, unsigned line, unsigned column, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 int hc_problem_setv(struct hc_problem *problem, unsigned line, unsigned column, const char *fmt, va_list args)

@@ -197,7 +197,8 @@ static int take_key(struct build *b, struct frame *frame, const yaml_event_t *ev
         if (strcmp(text, "<<") == 0)
             return refuse_at(b, event->start_mark, "merge keys (<<) are not allowed");
         if (!string)
-            return hc_problem_set(b->problem, line, column, "a key must be a string: write \"%s\" in quotes", text);
+            return hc_problem_set(b->problem, line, column, "a key must be a string: write \"%s\" in quotes",
+                                  text);
     }
     if (json_object_get(frame->container, text))
         return hc_problem_set(b->problem, line, column, "the key \"%s\" is there twice", text);
@@ -311,8 +312,9 @@ static int refuse_syntax(struct build *b, const char *data, size_t n)
         return -ENOMEM;
     if (p->error == YAML_READER_ERROR)
         return refuse_offset(data, p->problem_offset < n ? p->problem_offset : n, b->problem, what);
-    return hc_problem_set(b->problem, (unsigned)p->problem_mark.line + 1, (unsigned)p->problem_mark.column + 1,
-                          "%s%s%s", what, p->context ? " " : "", p->context ? p->context : "");
+    return hc_problem_set(b->problem, (unsigned)p->problem_mark.line + 1,
+                          (unsigned)p->problem_mark.column + 1, "%s%s%s", what, p->context ? " " : "",
+                          p->context ? p->context : "");
 }
 
 static int read_events(struct build *b, const char *data, size_t n)
@@ -360,9 +362,9 @@ static bool has_pair(const char *data, size_t n)
     return false;
 }
 
-/* JSON writes characters beyond U+FFFF as two \u escapes, which libyaml refuses; YAML has \U for them. In valid
- * JSON a backslash is always inside a string and surrogates come in pairs, so no lexer is needed. The text gets
- * shorter; columns behind it on the same line are low by two. */
+/* JSON writes characters beyond U+FFFF as two \u escapes, which libyaml refuses; YAML has \U for them. In
+ * valid JSON a backslash is always inside a string and surrogates come in pairs, so no lexer is needed. The
+ * text gets shorter; columns behind it on the same line are low by two. */
 static int join_pairs(const char *data, size_t n, char **ret_joined, size_t *ret_n)
 {
     size_t used = 0;
@@ -378,7 +380,8 @@ static int join_pairs(const char *data, size_t n, char **ret_joined, size_t *ret
         unsigned high = data[i] == '\\' && data[i + 1] == 'u' ? hex4(data + i + 2) : 0;
         if (high >= 0xd800 && high < 0xdc00) {
             unsigned low = hex4(data + i + 8);
-            used += (size_t)sprintf(joined + used, "\\U%08x", 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+            used +=
+                (size_t)sprintf(joined + used, "\\U%08x", 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
             i += 12;
             continue;
         }
@@ -487,7 +490,8 @@ bool hc_yaml_position(const struct hc_yaml *yaml, const char *path, unsigned *re
     return true;
 }
 
-bool hc_yaml_key_position(const struct hc_yaml *yaml, const char *path, unsigned *ret_line, unsigned *ret_column)
+bool hc_yaml_key_position(const struct hc_yaml *yaml, const char *path, unsigned *ret_line,
+                          unsigned *ret_column)
 {
     bool exact = false;
     const struct hc_yaml_node *node = find_node(yaml, path, &exact);
@@ -519,7 +523,8 @@ char *hc_yaml_path(const char *parent, const char *key)
     return path;
 }
 
-int hc_yaml_problem(const struct hc_yaml *yaml, const char *path, struct hc_problem *problem, const char *fmt, ...)
+int hc_yaml_problem(const struct hc_yaml *yaml, const char *path, struct hc_problem *problem, const char *fmt,
+                    ...)
 {
     bool exact = false;
     const struct hc_yaml_node *node = find_node(yaml, path, &exact);

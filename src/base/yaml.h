@@ -39,13 +39,14 @@ void hc_yaml_done(struct hc_yaml *yaml);
 /* Where the value at a path begins ("" is the document, "/run/0" the first element below the key run; in keys
  * "~1" means "/" and "~0" means "~", as in RFC 6901), or where its key does. False when there is none. */
 bool hc_yaml_position(const struct hc_yaml *yaml, const char *path, unsigned *ret_line, unsigned *ret_column);
-bool hc_yaml_key_position(const struct hc_yaml *yaml, const char *path, unsigned *ret_line, unsigned *ret_column);
+bool hc_yaml_key_position(const struct hc_yaml *yaml, const char *path, unsigned *ret_line,
+                          unsigned *ret_column);
 
 /* The path of a member, with the key escaped: new memory, NULL without. */
 char *hc_yaml_path(const char *parent, const char *key);
 
 /* A problem at the value of a path, or of the nearest collection around it. Always HC_BAD_INPUT. */
-int hc_yaml_problem(const struct hc_yaml *yaml, const char *path, struct hc_problem *problem, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+int hc_yaml_problem(const struct hc_yaml *yaml, const char *path, struct hc_problem *problem, const char *fmt,
+                    ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -69,8 +69,8 @@ static int build_plan(const struct hc_execution *execution)
         .file_count = execution->file_count,
         .rlimits = rlimits,
         .rlimit_count = (size_t)add_rlimits(execution, rlimits),
-        .scratch_bytes = execution->limits[HC_LIMIT_DISK],
-        .scratch_inodes = execution->limits[HC_LIMIT_INODES],
+        .scratch_bytes = execution->limits[HC_LIMIT_DISK] + execution->input_bytes,
+        .scratch_inodes = execution->limits[HC_LIMIT_INODES] + execution->input_inodes,
         .allow_layers = execution->allow_layers,
     };
     return hc_plan_build(&source);

@@ -13,6 +13,8 @@ struct hc_execution {
     const struct hc_plan_file *files;
     size_t file_count;
     uint64_t limits[HC_LIMIT_COUNT]; /* effective, nothing automatic left */
+    /* On top of the disk and inode limits: what the files above need, so that a run's own space does not depend on them. */
+    uint64_t input_bytes, input_inodes;
     uint64_t allow_layers;
     enum hc_grade min_grade;
     int stdin_fd;     /* -1: end of file at once */

@@ -1,0 +1,58 @@
+/* The command line: one file per subcommand, one table of them in main.c. */
+#ifndef HC_CLI_CLI_H
+#define HC_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One option of a subcommand: the row from which parser, help and completions come. */
+struct hc_option {
+    const char *name;     /* long name without dashes */
+    char letter;          /* 0: none */
+    const char *argument; /* NULL: a switch; in brackets: an optional argument, given with '=' */
+    const char *help;
+};
+
+struct hc_command {
+    const char *name;
+    const char *synopsis;
+    const char *summary;
+    const struct hc_option *options;
+    size_t option_count;
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct hc_command hc_commands[];
+extern const size_t hc_command_count;
+const struct hc_command *hc_command_named(const char *name);
+
+/* Walks the arguments of a subcommand. Returns the row's index (argument in *ret_argument), HC_OPTION_OPERAND for the first
+ * operand (not consumed), HC_OPTION_END, or HC_OPTION_BAD with `ret_message`. */
+enum { HC_OPTION_END = -1, HC_OPTION_OPERAND = -2, HC_OPTION_BAD = -3 };
+
+struct hc_arguments {
+    int argc, at;
+    char **argv;
+    const char *cluster; /* rest of a group of one-letter options */
+};
+
+int hc_option_next(const struct hc_command *command, struct hc_arguments *arguments, const char **ret_argument,
+                   char ret_message[256]);
+
+void hc_print_help(const struct hc_command *command);
+/* Plain line on stderr: "hotcell: ..." */
+__attribute__((format(printf, 1, 2))) void hc_say(const char *format, ...);
+/* Whether colours may be used on this stream. */
+bool hc_colours(int fd);
+
+int hc_cli_run(int argc, char **argv);
+int hc_cli_runtimes(int argc, char **argv);
+int hc_cli_help(int argc, char **argv);
+int hc_cli_version(int argc, char **argv);
+
+extern const struct hc_option hc_run_options[];
+extern const size_t hc_run_option_count;
+extern const struct hc_option hc_runtimes_options[];
+extern const size_t hc_runtimes_option_count;
+
+#endif

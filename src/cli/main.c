@@ -1,0 +1,89 @@
+#include "cli/cli.h"
+
+#include "base/fault.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+HC_FAULT_STORAGE
+
+const struct hc_command hc_commands[] = {
+    {"run", "[options] [FILE | -c CODE | -] [-- ARG...]", "Runs one program in a fresh cell and says how it ended.",
+     hc_run_options, 0, hc_cli_run},
+    {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.", hc_runtimes_options, 0,
+     hc_cli_runtimes},
+    {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
+    {"version", "", "Prints the version.", NULL, 0, hc_cli_version},
+};
+const size_t hc_command_count = sizeof hc_commands / sizeof *hc_commands;
+
+const struct hc_command *hc_command_named(const char *name)
+{
+    static struct hc_command found;
+    for (size_t i = 0; i < hc_command_count; i++) {
+        if (strcmp(hc_commands[i].name, name) != 0)
+            continue;
+        found = hc_commands[i];
+        if (found.options == hc_run_options)
+            found.option_count = hc_run_option_count;
+        else if (found.options == hc_runtimes_options)
+            found.option_count = hc_runtimes_option_count;
+        return &found;
+    }
+    return NULL;
+}
+
+static void print_overview(void)
+{
+    printf("hotcell runs code that a language model wrote, in a fresh sandbox, and says how it ended.\n\n"
+           "Usage: hotcell COMMAND [options]\n\nCommands:\n");
+    for (size_t i = 0; i < hc_command_count; i++)
+        printf("  %-10s %s\n", hc_commands[i].name, hc_commands[i].summary);
+    printf("\nExamples:\n"
+           "  hotcell run -c 'print(2**100)'\n"
+           "  hotcell run --memory 256M --wall 5s --file data.csv analysis.py --out results/\n"
+           "  hotcell run --json program.py\n\n"
+           "`hotcell COMMAND --help` tells more.\n");
+}
+
+int hc_cli_help(int argc, char **argv)
+{
+    const struct hc_command *command = argc > 1 ? hc_command_named(argv[1]) : NULL;
+    if (argc > 1 && command == NULL) {
+        hc_say("%s: no such command", argv[1]);
+        return 125;
+    }
+    if (command != NULL)
+        hc_print_help(command);
+    else
+        print_overview();
+    return 0;
+}
+
+int hc_cli_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("hotcell %s\n", HC_VERSION);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        print_overview();
+        return 125;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return hc_cli_help(1, argv);
+    if (strcmp(argv[1], "--version") == 0)
+        return hc_cli_version(1, argv);
+    const struct hc_command *command = hc_command_named(argv[1]);
+    if (command == NULL) {
+        hc_say("%s: no such command; `hotcell help` lists them", argv[1]);
+        return 125;
+    }
+    return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,153 @@
+#include "flow/diagnose.h"
+
+#include "base/utf8.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies a line, cut on a character border; bytes that are not UTF-8 become question marks, for the record is text. */
+static void copy_line(char *to, size_t size, const char *from, size_t n)
+{
+    n = n < size ? n : size - 1;
+    n = hc_utf8_floor((const uint8_t *)from, n);
+    memcpy(to, from, n);
+    to[n] = '\0';
+    if (!hc_utf8_valid(to, n))
+        for (char *at = to; *at != '\0'; at++)
+            *at = (unsigned char)*at < 128 ? *at : '?';
+}
+
+/* The line that ends at `end` (a newline or the end of the text); returns its start. */
+static const char *line_start(const char *text, const char *end)
+{
+    while (end > text && end[-1] != '\n')
+        end--;
+    return end;
+}
+
+static bool type_name(const char *line, size_t n, size_t *ret_length)
+{
+    size_t length = 0;
+    if (n == 0 || !(isalpha((unsigned char)line[0]) || line[0] == '_'))
+        return false;
+    while (length < n && (isalnum((unsigned char)line[length]) || line[length] == '_' || line[length] == '.'))
+        length++;
+    *ret_length = length;
+    return length == n || (line[length] == ':' && (length + 1 == n || line[length + 1] == ' '));
+}
+
+/* `  File "main.py", line 3, in f` */
+static bool frame_line(const char *line, size_t n, const char *program_name, long *ret_line)
+{
+    const char head[] = "  File \"";
+    char file[300];
+    if (n < sizeof head || strncmp(line, head, sizeof head - 1) != 0)
+        return false;
+    const char *from = line + sizeof head - 1;
+    const char *quote = memchr(from, '"', n - (sizeof head - 1));
+    if (quote == NULL || (size_t)(quote - from) >= sizeof file)
+        return false;
+    memcpy(file, from, (size_t)(quote - from));
+    file[quote - from] = '\0';
+    const char *base = strrchr(file, '/');
+    base = base != NULL ? base + 1 : file;
+    if (strcmp(base, program_name) != 0 || strncmp(quote, "\", line ", 8) != 0)
+        return false;
+    *ret_line = strtol(quote + 8, NULL, 10);
+    return *ret_line > 0;
+}
+
+void hc_diagnose_python(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
+{
+    const char *end = stderr_text + n;
+    memset(ret, 0, sizeof *ret);
+    /* From the end: the last line that begins with an exception's name, then the frames above it. */
+    while (end > stderr_text && !ret->found) {
+        if (end[-1] == '\n') {
+            end--;
+            continue;
+        }
+        const char *start = line_start(stderr_text, end);
+        size_t length = (size_t)(end - start), name = 0;
+        if (type_name(start, length, &name)) {
+            copy_line(ret->type, sizeof ret->type, start, name);
+            if (name + 2 <= length)
+                copy_line(ret->message, sizeof ret->message, start + name + 2, length - name - 2);
+            ret->found = true;
+        }
+        end = start;
+    }
+    bool framed = false;
+    for (bool inside = true; ret->found && end > stderr_text && inside;) {
+        end -= end[-1] == '\n' ? 1 : 0;
+        const char *start = line_start(stderr_text, end);
+        if (!framed && frame_line(start, (size_t)(end - start), program_name, &ret->line)) {
+            framed = true;
+            (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
+        }
+        inside = strncmp(start, "Traceback", 9) != 0 && !framed;
+        end = start;
+    }
+}
+
+/* A positive decimal number followed by `stop`. */
+static bool number_before(const char *text, char stop, long *ret_number, const char **ret_rest)
+{
+    char *rest = NULL;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    *ret_number = strtol(text, &rest, 10);
+    *ret_rest = rest + 1;
+    return *rest == stop && *ret_number > 0;
+}
+
+void hc_diagnose_compiler(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
+{
+    size_t name = strlen(program_name);
+    memset(ret, 0, sizeof *ret);
+    for (const char *line = stderr_text; line < stderr_text + n;) {
+        const char *end = memchr(line, '\n', (size_t)(stderr_text + n - line));
+        end = end != NULL ? end : stderr_text + n;
+        char text[600];
+        const char *rest;
+        long column = 0;
+        copy_line(text, sizeof text, line, (size_t)(end - line));
+        char *word = strstr(text, "error: ");
+        if (strncmp(text, program_name, name) == 0 && text[name] == ':' && word != NULL &&
+            number_before(text + name + 1, ':', &ret->line, &rest)) {
+            (void)number_before(rest, ':', &column, &rest);
+            (void)snprintf(ret->type, sizeof ret->type, "error");
+            (void)snprintf(ret->message, sizeof ret->message, "%.500s", word + 7);
+            (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
+            ret->found = true;
+            return;
+        }
+        line = end + 1;
+    }
+    ret->line = 0;
+}
+
+void hc_diagnose_shell(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
+{
+    size_t name = strlen(program_name);
+    memset(ret, 0, sizeof *ret);
+    for (const char *line = stderr_text; line < stderr_text + n;) {
+        const char *end = memchr(line, '\n', (size_t)(stderr_text + n - line));
+        end = end != NULL ? end : stderr_text + n;
+        char text[600];
+        const char *rest;
+        long number;
+        copy_line(text, sizeof text, line, (size_t)(end - line));
+        if (strncmp(text, program_name, name) == 0 && strncmp(text + name, ": line ", 7) == 0 &&
+            number_before(text + name + 7, ':', &number, &rest)) {
+            ret->line = number; /* the last one is the one that ended the script */
+            (void)snprintf(ret->type, sizeof ret->type, "error");
+            (void)snprintf(ret->message, sizeof ret->message, "%.500s", rest + (*rest == ' ' ? 1 : 0));
+            (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
+            ret->found = true;
+        }
+        line = end + 1;
+    }
+}

@@ -1,0 +1,671 @@
+#include "flow/engine.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/sha256.h"
+#include "base/strings.h"
+#include "flow/accept.h"
+#include "runtime/version.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define COMPILE_OUTPUT_MAX (128ull * 1024 * 1024)
+#define CEILING_PROCESSES  4096u
+#define CEILING_MEMORY     (64ull * 1024 * 1024 * 1024)
+
+struct hc_engine {
+    struct hc_engine_options options;
+    char *programs, *only_language;
+    struct hc_runtimes *runtimes;
+    struct hc_hall *hall;
+};
+
+int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine, struct hc_problem *problem)
+{
+    hc_autofree struct hc_engine *engine = calloc(1, sizeof *engine);
+    const char *share = options->share != NULL ? options->share : hc_default_share();
+    hc_autofree char *folder = hc_printf("%s/runtimes", share);
+    if (engine == NULL || folder == NULL)
+        return -ENOMEM;
+    const char *folders[] = {folder, "/etc/hotcell/runtimes"};
+    int outcome = hc_runtimes_load(folders, 2, &engine->runtimes, problem);
+    if (outcome != 0)
+        return outcome;
+    engine->options = *options;
+    engine->programs = strdup(options->programs != NULL ? options->programs : hc_default_programs());
+    engine->only_language = options->only_language != NULL ? strdup(options->only_language) : NULL;
+    *ret_engine = hc_take_pointer(&engine);
+    return 0;
+}
+
+void hc_engine_close(struct hc_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    hc_hall_close(engine->hall);
+    hc_runtimes_done(engine->runtimes);
+    free(engine->programs);
+    free(engine->only_language);
+    free(engine);
+}
+
+const struct hc_runtimes *hc_engine_runtimes(const struct hc_engine *engine)
+{
+    return engine->runtimes;
+}
+
+void hc_job_begin(struct hc_job *job)
+{
+    uint8_t random[10];
+    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        memset(random, 0, sizeof random);
+    char *at = job->id + snprintf(job->id, sizeof job->id, "run-");
+    for (size_t i = 0; i < sizeof random; i++) {
+        *at++ = digits[random[i] & 31];
+        *at++ = digits[(random[i] >> 3 ^ random[(i + 3) % sizeof random]) & 31];
+    }
+    *at = '\0';
+    hc_rfc3339_now(job->created_at);
+    job->began_us = hc_now_us();
+    job->verdict = (struct hc_verdict){.exit_code = -1};
+    job->compile.verdict.exit_code = -1;
+    job->outcome.layers.missing = -1;
+}
+
+void hc_job_refuse(struct hc_job *job)
+{
+    job->verdict = (struct hc_verdict){
+        .state = HC_STATE_REFUSED, .status = HC_STATUS_REFUSED, .cause = job->refusal.cause, .exit_code = -1};
+}
+
+static int fault(struct hc_job *job, enum hc_stage stage, int error)
+{
+    job->verdict = (struct hc_verdict){
+        .state = HC_STATE_FAULT, .status = HC_STATUS_FAULT, .cause = HC_CAUSE_HOST, .exit_code = -1};
+    job->outcome.failure.stage = stage;
+    job->outcome.failure.error = error;
+    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "%s: %s", hc_stage_names[stage],
+                   strerror(-error));
+    return HC_REFUSED;
+}
+
+/* ---- the hall, built when the first job needs it ---- */
+
+static uint32_t add_bind(struct hc_bind *binds, uint32_t count, const char *path, bool required)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(binds[i].target, path) == 0)
+            return count;
+    if (count == HC_BIND_MAX || strlen(path) >= HC_PATH_SIZE)
+        return count;
+    struct hc_bind *bind = &binds[count];
+    memset(bind, 0, sizeof *bind);
+    memcpy(bind->source, path, strlen(path));
+    memcpy(bind->target, path, strlen(path));
+    bind->flags = required ? 0 : HC_BIND_OPTIONAL;
+    return count + 1;
+}
+
+static uint32_t collect_binds(const struct hc_engine *engine, struct hc_bind *binds)
+{
+    static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
+    uint32_t count = add_bind(binds, 0, "/usr", true);
+    struct stat info;
+    /* On distributions that have not merged them into /usr these are folders of their own. */
+    for (size_t i = 0; i < sizeof top / sizeof *top; i++)
+        if (lstat(top[i], &info) == 0 && S_ISDIR(info.st_mode))
+            count = add_bind(binds, count, top[i], false);
+    for (size_t i = 0; i < engine->runtimes->count; i++) {
+        const struct hc_runtime *runtime = &engine->runtimes->items[i];
+        if (engine->only_language != NULL && strcmp(engine->only_language, runtime->name) != 0)
+            continue;
+        for (size_t e = 0; e < runtime->etc_count; e++)
+            count = add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].required);
+    }
+    return count;
+}
+
+/* A fault of the host in words that say what to do. */
+static int refuse_by_failure(struct hc_job *job, const struct hc_setup_failure *failure, enum hc_cause cause)
+{
+    const char *fix = "";
+    if (failure->stage == HC_STAGE_HALL_SLICE && (failure->error == -EACCES || failure->error == -EPERM))
+        fix = "; run as root (an ordinary user needs a set-up that this version does not offer yet)";
+    else if (failure->stage == HC_STAGE_HALL_SLICE && failure->error == -EUSERS)
+        fix = "; too many halls at once: wait for one to end";
+    else if (failure->stage == HC_STAGE_HALL_CGROUP && failure->error == -EBUSY)
+        fix = "; the cgroup at the top holds processes: delegate a group of its own to hotcell (systemd: Delegate=yes)";
+    else if (failure->stage == HC_STAGE_HALL_CGROUP)
+        fix = "; a writable cgroup tree with the memory, pids and cpu controllers is needed";
+    else if (failure->stage == HC_STAGE_HALL_NAMESPACES)
+        fix = "; user namespaces are needed (sysctl user.max_user_namespaces, AppArmor's userns rule)";
+    else if (failure->stage == HC_STAGE_ATTEST && failure->detail[0] != '\0')
+        fix = "; the layer could not be read back";
+    (void)hc_refuse(&job->refusal, cause, hc_stage_names[failure->stage], "%s%s%s: %s%s",
+                    hc_stage_names[failure->stage], failure->detail[0] != '\0' ? ": " : "", failure->detail,
+                    strerror(-failure->error), fix);
+    hc_job_refuse(job);
+    return HC_REFUSED;
+}
+
+static int need_hall(struct hc_engine *engine, struct hc_job *job)
+{
+    if (engine->hall != NULL)
+        return 0;
+    hc_autofree struct hc_bind *binds = calloc(HC_BIND_MAX, sizeof *binds);
+    struct hc_setup_failure failure = {0};
+    if (binds == NULL)
+        return -ENOMEM;
+    struct hc_hall_options options = {
+        .programs = engine->programs,
+        .binds = binds,
+        .bind_count = collect_binds(engine, binds),
+        .allow_layers = engine->options.allow_layers,
+        .ceiling_processes = CEILING_PROCESSES,
+        .ceiling_memory_bytes = CEILING_MEMORY,
+        .fault_program = engine->options.fault_program,
+        .fault_nth = engine->options.fault_nth,
+    };
+    int error = hc_hall_open(&options, &engine->hall, &failure);
+    if (error == HC_SETUP_FAILED)
+        return refuse_by_failure(job, &failure, HC_CAUSE_HOST);
+    return error < 0 ? fault(job, HC_STAGE_HALL_KEEPER, error) : 0;
+}
+
+/* A keeper that is gone or silent took its cells along; the next job gets a new hall. */
+static void drop_broken_hall(struct hc_engine *engine, const struct hc_outcome *outcome)
+{
+    if (engine->hall != NULL && outcome->failure.error != 0 &&
+        (outcome->failure.stage == HC_STAGE_HALL_KEEPER || outcome->failure.stage == HC_STAGE_TEARDOWN)) {
+        hc_hall_close(engine->hall);
+        engine->hall = NULL;
+    }
+}
+
+/* ---- the runtime of a job ---- */
+
+static const struct hc_runtime *choose_runtime(const struct hc_engine *engine, struct hc_job *job)
+{
+    const struct hc_spec *spec = &job->spec;
+    const struct hc_runtime *runtime = NULL;
+    if (spec->language != NULL) {
+        hc_autofree char *name = strdup(spec->language);
+        char *at = name != NULL ? strchr(name, '@') : NULL;
+        if (at != NULL)
+            *at = '\0';
+        runtime = name != NULL ? hc_runtime_by_name(engine->runtimes, name) : NULL;
+    } else if (spec->program_name != NULL) {
+        runtime = hc_runtime_by_extension(engine->runtimes, spec->program_name);
+    }
+    if (runtime == NULL && spec->language == NULL)
+        runtime = hc_runtime_by_name(engine->runtimes, "python");
+    return runtime;
+}
+
+/* A wanted version is a prefix in whole parts: 3.11 fits 3.11.2, 3.1 does not. */
+static bool version_fits(const char *wanted, const char *version)
+{
+    size_t n = strlen(wanted);
+    return strncmp(wanted, version, n) == 0 && (version[n] == '\0' || version[n] == '.');
+}
+
+static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime **ret_runtime)
+{
+    const struct hc_runtime *runtime = choose_runtime(engine, job);
+    const char *named = job->spec.language != NULL ? job->spec.language : "python";
+    if (runtime == NULL)
+        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
+                         "--language %.100s: unknown; `hotcell runtimes` lists what there is", named);
+    (void)snprintf(job->language, sizeof job->language, "%.31s", runtime->name);
+    if (runtime->interpreter_path == NULL)
+        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named, runtime->missing);
+    const char *wanted = strchr(named, '@');
+    if (wanted != NULL && (hc_runtime_version(runtime, job->runtime_version) != 0 ||
+                           !version_fits(wanted + 1, job->runtime_version)))
+        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
+                         "--language %.100s: installed here is version %s", named,
+                         job->runtime_version[0] != '\0' ? job->runtime_version : "unknown");
+    const char *reason, *name = job->spec.program_name != NULL ? job->spec.program_name : runtime->file;
+    if (!hc_plan_name_ok(name, &reason) || strchr(name, '/') != NULL || strlen(name) >= sizeof job->program_name)
+        return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "file", "the program's file name %s",
+                         reason != NULL ? reason : "is not a plain name");
+    (void)snprintf(job->program_name, sizeof job->program_name, "%s", name);
+    for (size_t i = 0; i < job->spec.input_count; i++)
+        if (strcmp(job->spec.inputs[i].name, name) == 0 ||
+            (runtime->compile_output != NULL && strcmp(job->spec.inputs[i].name, runtime->compile_output) == 0))
+            return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "file",
+                             "--file: the name in the cell '%.200s' is that of the program", job->spec.inputs[i].name);
+    *ret_runtime = runtime;
+    return 0;
+}
+
+/* ---- one command in a cell ---- */
+
+struct command {
+    struct hc_strings argv;
+    char **env;
+    struct hc_plan_file *files;
+    size_t file_count;
+};
+
+static void command_done(struct command *command)
+{
+    hc_strings_done(&command->argv);
+    for (size_t i = 0; command->env != NULL && command->env[i] != NULL; i++)
+        free(command->env[i]);
+    free(command->env);
+    free(command->files);
+}
+
+static uint64_t threads_for(const struct hc_job *job)
+{
+    uint64_t cpus = (job->effective.limits[HC_LIMIT_CPUS] + 999) / 1000;
+    uint64_t by_tasks = job->effective.limits[HC_LIMIT_PROCESSES] / 4;
+    uint64_t host = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    cpus = cpus < host ? cpus : host;
+    cpus = cpus < by_tasks ? cpus : by_tasks;
+    return cpus > 0 ? cpus : 1;
+}
+
+static bool overridden(const struct hc_spec *spec, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < spec->env_count; i++)
+        if (strncmp(spec->env[i], name, n) == 0 && spec->env[i][n] == '=')
+            return true;
+    return false;
+}
+
+/* Fixes what the environment can fix; what each runtime reads is its own business. */
+static size_t deterministic_env(struct hc_job *job, char **env, size_t at)
+{
+    const char *seed = job->spec.seed != NULL ? job->spec.seed : "0";
+    if (!job->spec.deterministic)
+        return at;
+    if (!overridden(&job->spec, "PYTHONHASHSEED"))
+        env[at++] = hc_printf("PYTHONHASHSEED=%s", seed);
+    job->fixed_count = 0;
+    job->fixed[job->fixed_count++] = "hash_seed";
+    job->fixed[job->fixed_count++] = "time_zone";
+    job->fixed[job->fixed_count++] = "locale";
+    return at;
+}
+
+static int build_env(struct hc_job *job, const struct hc_runtime *runtime, const struct hc_template_values *values,
+                     char ***ret_env)
+{
+    const struct hc_spec *spec = &job->spec;
+    char **env = calloc(runtime->env_count + spec->env_count + 4, sizeof *env);
+    size_t at = 0;
+    if (env == NULL)
+        return -ENOMEM;
+    *ret_env = env;
+    for (size_t i = 0; i < runtime->env_count; i++) {
+        hc_autofree char *value = NULL;
+        if (overridden(spec, runtime->env[i].name))
+            continue;
+        int error = hc_template_expand(runtime->env[i].value, values, &value);
+        if (error != 0)
+            return error < 0 ? error : -EINVAL;
+        env[at++] = hc_printf("%s=%s", runtime->env[i].name, value);
+    }
+    at = deterministic_env(job, env, at);
+    for (size_t i = 0; i < spec->env_count; i++)
+        env[at++] = strdup(spec->env[i]);
+    for (size_t i = 0; i < at; i++)
+        if (env[i] == NULL)
+            return -ENOMEM;
+    return 0;
+}
+
+static int append_args(struct command *command, const struct hc_spec *spec)
+{
+    char **grown = realloc(command->argv.items, (command->argv.count + spec->arg_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    command->argv.items = grown;
+    for (size_t i = 0; i < spec->arg_count; i++) {
+        grown[command->argv.count] = strdup(spec->args[i]);
+        if (grown[command->argv.count] == NULL)
+            return -ENOMEM;
+        grown[++command->argv.count] = NULL;
+    }
+    return 0;
+}
+
+static int list_files(struct command *command, const struct hc_job *job, const struct hc_plan_file *extra)
+{
+    const struct hc_spec *spec = &job->spec;
+    command->files = calloc(spec->input_count + 2, sizeof *command->files);
+    if (command->files == NULL)
+        return -ENOMEM;
+    command->files[command->file_count++] = (struct hc_plan_file){
+        .name = job->program_name, .mode = 0444, .data = spec->code, .bytes = spec->code_bytes};
+    for (size_t i = 0; i < spec->input_count; i++)
+        command->files[command->file_count++] = (struct hc_plan_file){.name = spec->inputs[i].name,
+                                                                      .folder = spec->inputs[i].folder,
+                                                                      .payload_owned = spec->inputs[i].folder,
+                                                                      .mode = spec->inputs[i].mode,
+                                                                      .data = spec->inputs[i].data,
+                                                                      .bytes = spec->inputs[i].bytes};
+    if (extra != NULL)
+        command->files[command->file_count++] = *extra;
+    return 0;
+}
+
+enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
+
+static int build_command(struct hc_job *job, const struct hc_runtime *runtime, enum command_kind kind,
+                         const struct hc_plan_file *extra, struct command *ret_command)
+{
+    char file[300], output[300];
+    (void)snprintf(file, sizeof file, "%s%s", job->program_name[0] == '-' ? "./" : "", job->program_name);
+    (void)snprintf(output, sizeof output, "./%s", runtime->compile_output != NULL ? runtime->compile_output : "");
+    struct hc_template_values values = {.interpreter = runtime->interpreter_path,
+                                        .file = file,
+                                        .output = output,
+                                        .home = "/tmp/home",
+                                        .threads = threads_for(job),
+                                        .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20};
+    const struct hc_strings *templates = kind == COMMAND_RUN     ? &runtime->run
+                                         : kind == COMMAND_CHECK ? &runtime->check
+                                                                 : &runtime->compile;
+    memset(ret_command, 0, sizeof *ret_command);
+    int error = hc_template_expand_all(templates, &values, &ret_command->argv);
+    if (error == 0)
+        error = build_env(job, runtime, &values, &ret_command->env);
+    if (error == 0 && kind == COMMAND_RUN)
+        error = append_args(ret_command, &job->spec);
+    if (error == 0)
+        error = list_files(ret_command, job, extra);
+    return error > 0 ? -EINVAL : error;
+}
+
+static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
+                   const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
+{
+    struct hc_execution execution = {
+        .argv = (const char *const *)command->argv.items,
+        .env = (const char *const *)command->env,
+        .files = command->files,
+        .file_count = command->file_count,
+        .input_inodes = command->file_count + 8,
+        .allow_layers = engine->options.allow_layers,
+        .min_grade = job->spec.min_grade,
+        .stdin_fd = stdin_fd,
+        .live_out = live != NULL ? live->out : -1,
+        .live_err = live != NULL ? live->err : -1,
+        .live_visible_out = live != NULL && live->visible_out,
+        .live_visible_err = live != NULL && live->visible_err,
+        .cancel_fd = live != NULL ? live->cancel_fd : -1,
+    };
+    memcpy(execution.limits, job->effective.limits, sizeof execution.limits);
+    for (size_t i = 0; i < command->file_count; i++)
+        execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
+    int error = need_hall(engine, job);
+    if (error != 0)
+        return error;
+    error = hc_execute(engine->hall, &execution, ret_outcome);
+    if (error < 0)
+        (void)hc_execute_end(engine->hall, ret_outcome);
+    return error < 0 ? fault(job, HC_STAGE_CAPTURE, error) : 0;
+}
+
+/* A stage that never started the program: refused, with the host's reason. */
+static int refuse_not_started(struct hc_job *job, const struct hc_outcome *outcome)
+{
+    const struct hc_setup_failure *failure = &outcome->failure;
+    if (outcome->grade_too_low) {
+        (void)hc_refuse(&job->refusal, HC_CAUSE_GRADE, "min_grade",
+                        "the layers that hold here make grade %s; wanted is at least %s (--min-grade)",
+                        hc_grade_name(outcome->layers.grade), hc_grade_name(job->spec.min_grade));
+        for (int i = 0; i < HC_LAYER_COUNT; i++) {
+            size_t used = strlen(job->refusal.message);
+            if (outcome->layers.layers[i].state != HC_LAYER_APPLIED && hc_layers[i].grade_if_absent > HC_GRADE_A)
+                (void)snprintf(job->refusal.message + used, sizeof job->refusal.message - used, "; %s is missing: %s",
+                               hc_layers[i].name, hc_layers[i].mend);
+        }
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
+    if (failure->stage == HC_STAGE_EXEC && (failure->error == -ENOENT || failure->error == -EACCES)) {
+        (void)hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
+                        "the interpreter of %s can't be started in the cell: %s", job->language,
+                        strerror(-failure->error));
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
+    if (failure->error == -EBUSY && failure->stage == HC_STAGE_CLONE) {
+        (void)hc_refuse(&job->refusal, HC_CAUSE_QUEUE_FULL, "cells", "all %d cells of this hall are in use",
+                        HC_CELL_MAX);
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
+    return refuse_by_failure(job, failure, HC_CAUSE_HOST);
+}
+
+static void end_outcome(struct hc_engine *engine, struct hc_outcome *outcome)
+{
+    if (engine->hall != NULL)
+        (void)hc_execute_end(engine->hall, outcome);
+    drop_broken_hall(engine, outcome);
+}
+
+/* ---- compile, run, check ---- */
+
+static int compile(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
+                   const struct hc_live *live, struct hc_plan_file *ret_output)
+{
+    struct command command;
+    struct hc_outcome *outcome = &job->compile.outcome;
+    uint64_t began_us = hc_now_us();
+    uint8_t *data = NULL;
+    struct hc_live quiet = {.out = -1, .err = live != NULL ? live->err : -1,
+                            .visible_err = live != NULL && live->visible_err,
+                            .cancel_fd = live != NULL ? live->cancel_fd : -1};
+    int error = build_command(job, runtime, COMMAND_COMPILE, NULL, &command);
+    if (error == 0)
+        error = execute(engine, job, &command, &quiet, -1, outcome);
+    command_done(&command);
+    if (error != 0)
+        return error;
+    hc_classify(outcome, &job->compile.verdict);
+    job->compile.ran = outcome->started == HC_STARTED;
+    if (outcome->started == HC_NEVER_STARTED) {
+        error = refuse_not_started(job, outcome);
+    } else if (job->compile.verdict.status == HC_STATUS_OK) {
+        error = hc_collect_read(outcome->cell->working_folder, runtime->compile_output, COMPILE_OUTPUT_MAX, &data,
+                                &ret_output->bytes);
+        if (error < 0) {
+            job->compile.verdict.status = HC_STATUS_COMPILE_ERROR;
+            error = 0;
+        }
+        *ret_output = (struct hc_plan_file){
+            .name = runtime->compile_output, .mode = 0555, .data = data, .bytes = ret_output->bytes};
+    }
+    end_outcome(engine, outcome);
+    job->compile_us = hc_now_us() - began_us;
+    return error;
+}
+
+/* The verdict of a failed compile stage is the run's: limits keep their names, a refusal of the compiler is compile_error. */
+static void take_compile_verdict(struct hc_job *job)
+{
+    job->verdict = job->compile.verdict;
+    if (job->verdict.status == HC_STATUS_RUNTIME_ERROR || job->verdict.status == HC_STATUS_OK)
+        job->verdict.status = HC_STATUS_COMPILE_ERROR;
+    job->outcome.usage = job->compile.outcome.usage;
+    job->outcome.hits = job->compile.outcome.hits;
+    job->outcome.facts = job->compile.outcome.facts;
+    job->outcome.layers = job->compile.outcome.layers;
+    job->outcome.host_uid = job->compile.outcome.host_uid;
+    job->outcome.residue = job->compile.outcome.residue;
+    job->outcome.has_residue = job->compile.outcome.has_residue;
+    job->outcome.mounts = job->compile.outcome.mounts != NULL ? strdup(job->compile.outcome.mounts) : NULL;
+    if (job->compile.outcome.err.data != NULL)
+        hc_diagnose_compiler((const char *)job->compile.outcome.err.data, job->compile.outcome.err.kept_bytes,
+                             job->program_name, &job->diagnosis);
+}
+
+/* Only after a failure, so that success costs nothing. */
+static int check_syntax(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    struct command command;
+    struct hc_outcome *outcome;
+    struct hc_verdict verdict = {0};
+    uint64_t began_us = hc_now_us();
+    if (runtime->check.count == 0 || job->verdict.status != HC_STATUS_RUNTIME_ERROR || job->verdict.exit_code < 0)
+        return 0;
+    outcome = calloc(1, sizeof *outcome);
+    if (outcome == NULL)
+        return -ENOMEM;
+    int error = build_command(job, runtime, COMMAND_CHECK, NULL, &command);
+    if (error == 0)
+        error = execute(engine, job, &command, NULL, -1, outcome);
+    command_done(&command);
+    if (error == 0) {
+        hc_classify(outcome, &verdict);
+        if (verdict.status == HC_STATUS_RUNTIME_ERROR && verdict.exit_code > 0)
+            job->verdict.status = HC_STATUS_SYNTAX_ERROR;
+        end_outcome(engine, outcome);
+    }
+    hc_outcome_done(outcome);
+    free(outcome);
+    job->check_us = hc_now_us() - began_us;
+    return error;
+}
+
+static void diagnose(struct hc_job *job, const struct hc_runtime *runtime)
+{
+    const struct hc_captured *err = &job->outcome.err;
+    bool wanted = job->verdict.status == HC_STATUS_RUNTIME_ERROR || job->verdict.status == HC_STATUS_SYNTAX_ERROR ||
+                  job->verdict.status == HC_STATUS_PROCESS_LIMIT || job->verdict.status == HC_STATUS_DISK_LIMIT;
+    if (!wanted || err->data == NULL)
+        return;
+    if (runtime->error_style == HC_ERROR_STYLE_PYTHON)
+        hc_diagnose_python((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
+    else if (strcmp(runtime->name, "bash") == 0)
+        hc_diagnose_shell((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
+    if (job->verdict.cause == HC_CAUSE_EXIT_CODE && job->diagnosis.found &&
+        runtime->error_style == HC_ERROR_STYLE_PYTHON && job->verdict.exit_code == 1)
+        job->verdict.cause = HC_CAUSE_EXCEPTION;
+}
+
+static int collect(struct hc_job *job)
+{
+    uint64_t began_us = hc_now_us();
+    struct hc_collect_rules rules = {
+        .glob = job->spec.collect,
+        .total_bytes = job->effective.limits[HC_LIMIT_ARTIFACTS],
+        .file_bytes = job->effective.limits[HC_LIMIT_ARTIFACT_SIZE],
+        .file_count = job->effective.limits[HC_LIMIT_ARTIFACT_COUNT],
+        .program_name = job->program_name,
+        .spec = &job->spec,
+        .program_uid = job->outcome.host_uid,
+    };
+    int error = hc_collect(job->outcome.cell->working_folder, &rules, &job->collection);
+    job->collect_us = hc_now_us() - began_us;
+    return error;
+}
+
+static int finish_run(struct hc_job *job, const json_t *predicates, const char *out_folder)
+{
+    uint64_t began_us = hc_now_us();
+    int error = hc_accept(job, predicates);
+    job->accept_us = hc_now_us() - began_us;
+    if (error < 0 || out_folder == NULL)
+        return error;
+    if (predicates != NULL && job->acceptance.status != HC_ACCEPTED) {
+        (void)snprintf(job->export_message, sizeof job->export_message, "nothing exported: the result was not accepted");
+        return 0;
+    }
+    error = hc_export(job->outcome.cell->working_folder, &job->collection, out_folder, job->export_message);
+    job->exported = error == 0;
+    return error < 0 ? error : 0;
+}
+
+static int run_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
+                       const struct hc_live *live, const struct hc_plan_file *compiled)
+{
+    struct command command;
+    int error = build_command(job, runtime, COMMAND_RUN, compiled, &command);
+    hc_rfc3339_now(job->cell_created_at);
+    if (error == 0)
+        error = execute(engine, job, &command, live, job->spec.stdin_fd, &job->outcome);
+    command_done(&command);
+    if (error != 0)
+        return error;
+    hc_classify(&job->outcome, &job->verdict);
+    if (job->outcome.started == HC_NEVER_STARTED) {
+        error = refuse_not_started(job, &job->outcome);
+        end_outcome(engine, &job->outcome);
+        return error;
+    }
+    if (job->verdict.state == HC_STATE_FAULT)
+        (void)fault(job, job->outcome.failure.error != 0 ? job->outcome.failure.stage : HC_STAGE_CAPTURE,
+                    job->outcome.failure.error != 0 ? job->outcome.failure.error : -ECHILD);
+    return 0;
+}
+
+static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
+                   const struct hc_live *live, const json_t *predicates, const char *out_folder)
+{
+    struct hc_plan_file compiled = {0};
+    int error = 0;
+    hc_rfc3339_now(job->cell_created_at);
+    if (runtime->compile.count > 0) {
+        error = compile(engine, job, runtime, live, &compiled);
+        if (error != 0)
+            return error;
+        if (job->compile.verdict.status != HC_STATUS_OK) {
+            take_compile_verdict(job);
+            return hc_accept(job, predicates);
+        }
+    }
+    error = run_program(engine, job, runtime, live, compiled.name != NULL ? &compiled : NULL);
+    free((void *)(uintptr_t)compiled.data);
+    if (error != 0)
+        return error;
+    if (job->outcome.cell != NULL && job->outcome.cell->working_folder >= 0)
+        error = collect(job);
+    if (error < 0)
+        (void)fault(job, HC_STAGE_COLLECT, error);
+    error = check_syntax(engine, job, runtime);
+    diagnose(job, runtime);
+    if (error == 0 && job->outcome.cell != NULL)
+        error = finish_run(job, predicates, out_folder);
+    end_outcome(engine, &job->outcome);
+    hc_rfc3339_now(job->cell_destroyed_at);
+    if (job->outcome.failure.error != 0 && job->verdict.state == HC_STATE_FINISHED)
+        (void)fault(job, job->outcome.failure.stage, job->outcome.failure.error);
+    return error;
+}
+
+int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live, const json_t *predicates,
+                  const char *out_folder)
+{
+    const struct hc_runtime *runtime = NULL;
+    int error = hc_sha256_hex(job->spec.code, job->spec.code_bytes, job->code_sha256);
+    if (error == 0)
+        error = settle_runtime(engine, job, &runtime);
+    if (error == 0)
+        error = hc_gate(&job->spec, &job->effective, &job->refusal);
+    if (error == HC_REFUSED) {
+        hc_job_refuse(job);
+        return 0;
+    }
+    job->gated = error == 0;
+    if (error == 0)
+        error = run_all(engine, job, runtime, live, predicates, out_folder);
+    if (engine->hall != NULL && engine->options.cells_ahead > 0)
+        hc_hall_make_ahead(engine->hall);
+    (void)hc_runtime_version(runtime, job->runtime_version);
+    (void)hc_runtime_digest(runtime, job->environment_sha256);
+    return error < 0 && error != -ENOMEM ? (fault(job, HC_STAGE_CAPTURE, error), 0) : error < 0 ? error : 0;
+}

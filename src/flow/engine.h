@@ -1,0 +1,46 @@
+/* The library's heart: one engine runs jobs, one after the other, in fresh cells of one hall. */
+#ifndef HC_FLOW_ENGINE_H
+#define HC_FLOW_ENGINE_H
+
+#include "flow/job.h"
+#include "runtime/manifest.h"
+
+struct hc_engine_options {
+    const char *programs; /* NULL: beside the calling program */
+    const char *share;    /* NULL: likewise */
+    uint64_t allow_layers;
+    const char *only_language; /* binds only what this runtime needs; NULL: all */
+    unsigned cells_ahead;      /* empty cells that are kept ready */
+    uint32_t fault_program, fault_nth; /* test builds */
+};
+
+/* What the caller sees while a job runs. */
+struct hc_live {
+    int out, err; /* -1: nothing live */
+    bool visible_out, visible_err;
+    int cancel_fd; /* -1: none */
+};
+
+struct hc_engine;
+
+/* HC_BAD_INPUT: a manifest is wrong, `problem` says where. */
+int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine, struct hc_problem *problem);
+void hc_engine_close(struct hc_engine *engine);
+
+const struct hc_runtimes *hc_engine_runtimes(const struct hc_engine *engine);
+
+/* Takes the job's spec through gate, cell, run, capture, classify, accept. Always leaves a verdict, also for refusals and
+ * faults; negative errno only without memory. `predicates` is borrowed; NULL: none. `out_folder`: where artifacts go. */
+int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live, const json_t *predicates,
+                  const char *out_folder);
+
+/* Begins a job: id and time. */
+void hc_job_begin(struct hc_job *job);
+/* The verdict of a request that never got to the engine. */
+void hc_job_refuse(struct hc_job *job);
+
+/* Programs and share folder as found beside the running program; static storage. */
+const char *hc_default_programs(void);
+const char *hc_default_share(void);
+
+#endif

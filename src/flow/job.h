@@ -1,0 +1,56 @@
+/* Everything known of one request on its way to a record. */
+#ifndef HC_FLOW_JOB_H
+#define HC_FLOW_JOB_H
+
+#include "cell/spec.h"
+#include "flow/classify.h"
+#include "flow/collect.h"
+#include "flow/diagnose.h"
+#include "flow/gate.h"
+
+#include <jansson.h>
+
+struct hc_stage_result { /* of a compile step */
+    bool ran;
+    struct hc_outcome outcome;
+    struct hc_verdict verdict;
+};
+
+struct hc_acceptance {
+    enum { HC_NOT_REQUESTED, HC_ACCEPTED, HC_REJECTED, HC_ACCEPT_ERROR } status;
+    json_t *predicates;
+};
+
+struct hc_job {
+    char id[40];
+    char created_at[40], cell_created_at[40], cell_destroyed_at[40];
+    uint64_t began_us;
+    struct hc_spec spec;
+    struct hc_effective effective;
+    bool gated;
+    struct hc_refusal refusal; /* of state refused */
+    char language[32], runtime_version[64], environment_sha256[65];
+    char program_name[256];
+    char code_sha256[65];
+    struct hc_outcome outcome;
+    struct hc_stage_result compile;
+    struct hc_verdict verdict;
+    struct hc_collection collection;
+    struct hc_diagnosis diagnosis;
+    struct hc_acceptance acceptance;
+    char export_message[256];
+    bool export_wanted, exported;
+    uint64_t check_us, compile_us, accept_us, collect_us;
+    const char *fixed[8]; /* what --deterministic fixed */
+    unsigned fixed_count;
+};
+
+void hc_job_done(struct hc_job *job);
+
+/* The record of a job, without `chain`: a new reference, or NULL without memory. */
+json_t *hc_record_make(const struct hc_job *job);
+
+/* The canonical form that is hashed: sorted keys, no blanks, \u escapes in small letters. Caller frees. */
+char *hc_record_canonical(const json_t *record);
+
+#endif

@@ -1,0 +1,591 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "runtime/manifest.h"
+
+#include "base/cleanup.h"
+#include "base/sha256.h"
+#include "base/strings.h"
+#include "base/yaml.h"
+#include "cell/wire.h"
+#include "runtime/manifest_read.h"
+#include "runtime/template.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NAME_BYTES_MAX = 63 };
+
+#define ANY_NAME    ((1u << HC_TEMPLATE_COUNT) - 1)
+#define INTERPRETER (1u << HC_TEMPLATE_INTERPRETER)
+
+struct reader {
+    const struct hc_yaml *yaml;
+    struct hc_problem *problem;
+};
+
+/* One key of a mapping: how its value is read, where to, and which templates it may hold. */
+struct field {
+    const char *key;
+    int (*read)(struct reader *reader, const struct field *field, json_t *value, const char *path,
+                void *slot);
+    size_t offset;
+    bool required;
+    unsigned allowed;
+    bool (*valid)(const char *text);
+    const char *expected;
+};
+
+static const char *kind_name(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "a mapping";
+    case JSON_ARRAY:
+        return "a list";
+    case JSON_STRING:
+        return "a text";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "true or false";
+    case JSON_NULL:
+        return "nothing";
+    }
+    return "something else";
+}
+
+static int refuse_kind(struct reader *r, const char *path, const char *expected, const json_t *value)
+{
+    const char *key = strrchr(path, '/');
+
+    return hc_yaml_problem(r->yaml, path, r->problem, "%s%sexpected %s, found %s", key ? key + 1 : "",
+                           key ? ": " : "", expected, kind_name(value));
+}
+
+/* ---- what texts may look like ---- */
+
+static bool is_name(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+#._-");
+
+    return n > 0 && n <= NAME_BYTES_MAX && !text[n] && isalnum((unsigned char)text[0]);
+}
+
+static bool is_extension(const char *text)
+{
+    return text[0] == '.' && text[1] && strlen(text) <= NAME_BYTES_MAX && !strpbrk(text, "/\n");
+}
+
+static bool is_file_name(const char *text)
+{
+    return *text && *text != '.' && *text != '-' && strlen(text) <= NAME_BYTES_MAX && !strpbrk(text, "/\n");
+}
+
+static bool is_absolute(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n > 1 && n < HC_PATH_SIZE && text[0] == '/' && text[n - 1] != '/' && !strstr(text, "//") &&
+           !strstr(text, "/./") && !strstr(text, "/../") && !(n > 2 && strcmp(text + n - 2, "/.") == 0) &&
+           !(n > 3 && strcmp(text + n - 3, "/..") == 0);
+}
+
+/* Never a whole tree that holds secrets or devices: something below a folder of the distribution. */
+static bool is_visible_path(const char *text)
+{
+    static const char *const below[] = {"/etc/", "/usr/", "/opt/", "/var/cache/", "/var/lib/"};
+
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++)
+        if (strncmp(text, below[i], strlen(below[i])) == 0)
+            return is_absolute(text);
+    return false;
+}
+
+static bool is_variable(const char *text)
+{
+    return *text && !isdigit((unsigned char)*text) &&
+           !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")];
+}
+
+static bool is_text(const char *text)
+{
+    return *text != '\0';
+}
+
+/* ---- texts and lists ---- */
+
+static int copy_text(struct reader *r, const struct field *field, const json_t *value, const char *path,
+                     char **slot)
+{
+    const char *text = json_string_value(value), *at = NULL;
+    size_t length = 0;
+
+    if (!text)
+        return refuse_kind(r, path, "a text", value);
+    if (field->valid && !field->valid(text))
+        return hc_yaml_problem(r->yaml, path, r->problem, "\"%s\" is not %s", text, field->expected);
+    if (field->allowed && !hc_template_allowed(text, field->allowed, &at, &length))
+        return hc_yaml_problem(r->yaml, path, r->problem, "\"%.*s\" is not known here", (int)length, at);
+    *slot = strdup(text);
+    return *slot ? 0 : -ENOMEM;
+}
+
+static int read_text(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    return copy_text(r, field, value, path, slot);
+}
+
+static int read_list(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    struct hc_strings *list = slot;
+
+    if (!json_is_array(value))
+        return refuse_kind(r, path, "a list of texts", value);
+    if (field->required && json_array_size(value) == 0)
+        return hc_yaml_problem(r->yaml, path, r->problem, "%s: the list is empty", field->key);
+    list->items = calloc(json_array_size(value) + 1, sizeof(char *));
+    if (!list->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        hc_autofree char *below = hc_printf("%s/%zu", path, i);
+        if (!below)
+            return -ENOMEM;
+        int result = copy_text(r, field, json_array_get(value, i), below, &list->items[i]);
+        if (result)
+            return result;
+        list->count++;
+    }
+    return 0;
+}
+
+/* One text is a list of one. */
+static int read_text_or_list(struct reader *r, const struct field *field, json_t *value, const char *path,
+                             void *slot)
+{
+    struct hc_strings *list = slot;
+
+    if (!json_is_string(value))
+        return read_list(r, field, value, path, slot);
+    list->items = calloc(2, sizeof(char *));
+    if (!list->items)
+        return -ENOMEM;
+    int result = copy_text(r, field, value, path, &list->items[0]);
+    list->count = result == 0;
+    return result;
+}
+
+/* ---- mappings by table ---- */
+
+static const struct field *find_field(const struct field *fields, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(fields[i].key, key) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+static int refuse_key(struct reader *r, const char *path, const char *key)
+{
+    hc_autofree char *member = hc_yaml_path(path, key);
+    unsigned line = 0, column = 0;
+
+    if (!member)
+        return -ENOMEM;
+    (void)hc_yaml_key_position(r->yaml, member, &line, &column);
+    return hc_problem_set(r->problem, line, column, "the key \"%s\" is not known here", key);
+}
+
+static int read_field(struct reader *r, const struct field *field, json_t *object, const char *path,
+                      void *base)
+{
+    hc_autofree char *member = hc_yaml_path(path, field->key);
+    json_t *value = json_object_get(object, field->key);
+
+    if (!member)
+        return -ENOMEM;
+    if (value)
+        return field->read(r, field, value, member, (char *)base + field->offset);
+    if (field->required)
+        return hc_yaml_problem(r->yaml, path, r->problem, "the key \"%s\" is missing", field->key);
+    return 0;
+}
+
+static int read_mapping(struct reader *r, const struct field *fields, size_t count, json_t *object,
+                        const char *path, void *base)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    if (!json_is_object(object))
+        return refuse_kind(r, path, "a mapping", object);
+    json_object_foreach(object, key, value)
+    {
+        if (!find_field(fields, count, key))
+            return refuse_key(r, path, key);
+    }
+    for (size_t i = 0; i < count; i++) {
+        int result = read_field(r, &fields[i], object, path, base);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* ---- the keys that are more than a text or a list ---- */
+
+static int read_compile(struct reader *r, const struct field *field, json_t *value, const char *path,
+                        void *slot)
+{
+    static const struct field fields[] = {
+        {"command", read_list, offsetof(struct hc_runtime, compile), true, ANY_NAME, NULL, NULL},
+        {"output", read_text, offsetof(struct hc_runtime, compile_output), true, 0, is_file_name,
+         "a file name"},
+    };
+
+    (void)field;
+    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+}
+
+static int read_pattern(struct reader *r, const struct field *field, json_t *value, const char *path,
+                        void *slot)
+{
+    struct hc_runtime *runtime = slot;
+    char reason[128];
+
+    int result = copy_text(r, field, value, path, &runtime->version_pattern);
+    if (result)
+        return result;
+    int code = regcomp(&runtime->version_regex, runtime->version_pattern, REG_EXTENDED | REG_NEWLINE);
+    if (code == REG_ESPACE)
+        return -ENOMEM;
+    if (code) {
+        (void)regerror(code, NULL, reason, sizeof reason);
+        return hc_yaml_problem(r->yaml, path, r->problem, "pattern: %s", reason);
+    }
+    runtime->version_regex_made = true;
+    if (runtime->version_regex.re_nsub != 1)
+        return hc_yaml_problem(r->yaml, path, r->problem, "pattern: exactly one group (...) is expected");
+    return 0;
+}
+
+static int read_version(struct reader *r, const struct field *field, json_t *value, const char *path,
+                        void *slot)
+{
+    static const struct field fields[] = {
+        {"command", read_list, offsetof(struct hc_runtime, version_command), true, INTERPRETER, NULL, NULL},
+        {"pattern", read_pattern, 0, true, 0, is_text, "a regular expression"},
+    };
+
+    (void)field;
+    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+}
+
+static int read_style(struct reader *r, const struct field *field, json_t *value, const char *path,
+                      void *slot)
+{
+    static const char *const styles[] = {
+        [HC_ERROR_STYLE_NONE] = "none",
+        [HC_ERROR_STYLE_PYTHON] = "python",
+        [HC_ERROR_STYLE_JAVASCRIPT] = "javascript",
+    };
+    struct hc_runtime *runtime = slot;
+
+    (void)field;
+    for (size_t i = 0; i < COUNT(styles) && json_is_string(value); i++) {
+        if (strcmp(json_string_value(value), styles[i]) == 0) {
+            runtime->error_style = (enum hc_error_style)i;
+            return 0;
+        }
+    }
+    if (!json_is_string(value))
+        return refuse_kind(r, path, "a text", value);
+    return hc_yaml_problem(r->yaml, path, r->problem, "\"%s\" is no style of errors",
+                           json_string_value(value));
+}
+
+static int read_error(struct reader *r, const struct field *field, json_t *value, const char *path,
+                      void *slot)
+{
+    static const struct field fields[] = {{"style", read_style, 0, true, 0, NULL, NULL}};
+
+    (void)field;
+    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+}
+
+static int read_env(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    struct hc_runtime *runtime = slot;
+    const char *key = NULL;
+    json_t *text = NULL;
+
+    if (!json_is_object(value))
+        return refuse_kind(r, path, "a mapping", value);
+    runtime->env = calloc(json_object_size(value) + 1, sizeof *runtime->env);
+    if (!runtime->env)
+        return -ENOMEM;
+    json_object_foreach(value, key, text)
+    {
+        hc_autofree char *member = hc_yaml_path(path, key);
+        struct hc_runtime_variable *variable = &runtime->env[runtime->env_count++];
+        if (!member)
+            return -ENOMEM;
+        if (!is_variable(key))
+            return hc_yaml_problem(r->yaml, member, r->problem, "\"%s\" is no name of a variable", key);
+        int result = copy_text(r, field, text, member, &variable->value);
+        if (result)
+            return result;
+        variable->name = strdup(key);
+        if (!variable->name)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int add_path(struct hc_runtime *runtime, const char *path, bool required)
+{
+    struct hc_runtime_path *paths = reallocarray(runtime->etc, runtime->etc_count + 1, sizeof *paths);
+
+    if (!paths)
+        return -ENOMEM;
+    runtime->etc = paths;
+    paths[runtime->etc_count] = (struct hc_runtime_path){.path = strdup(path), .required = required};
+    if (!paths[runtime->etc_count].path)
+        return -ENOMEM;
+    runtime->etc_count++;
+    return 0;
+}
+
+static int add_matches(struct hc_runtime *runtime, const char *pattern)
+{
+    glob_t found = {0};
+    int code = glob(pattern, 0, NULL, &found);
+    int r = code == GLOB_NOSPACE ? -ENOMEM : 0;
+
+    for (size_t i = 0; r == 0 && code == 0 && i < found.gl_pathc; i++)
+        if (strlen(found.gl_pathv[i]) < HC_PATH_SIZE)
+            r = add_path(runtime, found.gl_pathv[i], false);
+    globfree(&found);
+    return r;
+}
+
+struct path_entry {
+    char *path;
+    bool required;
+};
+
+static int read_flag(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    (void)field;
+    if (!json_is_boolean(value))
+        return refuse_kind(r, path, "true or false", value);
+    *(bool *)slot = json_is_true(value);
+    return 0;
+}
+
+static int read_path(struct reader *r, struct hc_runtime *runtime, json_t *value, const char *path)
+{
+    static const char expected[] = "a path below /etc, /usr, /opt, /var/cache or /var/lib";
+    static const struct field fields[] = {
+        {"path", read_text, offsetof(struct path_entry, path), true, 0, is_visible_path, expected},
+        {"required", read_flag, offsetof(struct path_entry, required), false, 0, NULL, NULL},
+    };
+    struct path_entry entry = {0};
+
+    int result = json_is_string(value) ? read_text(r, &fields[0], value, path, &entry.path)
+                                       : read_mapping(r, fields, COUNT(fields), value, path, &entry);
+    bool pattern = result == 0 && strpbrk(entry.path, "*?[") != NULL;
+    if (pattern && entry.required)
+        result = hc_yaml_problem(r->yaml, path, r->problem, "a path with wildcards cannot be required");
+    else if (result == 0)
+        result = pattern ? add_matches(runtime, entry.path) : add_path(runtime, entry.path, entry.required);
+    free(entry.path);
+    return result;
+}
+
+static int read_etc(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    (void)field;
+    if (!json_is_array(value))
+        return refuse_kind(r, path, "a list of paths", value);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        hc_autofree char *below = hc_printf("%s/%zu", path, i);
+        if (!below)
+            return -ENOMEM;
+        int result = read_path(r, slot, json_array_get(value, i), below);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- one manifest ---- */
+
+#define AT(member) offsetof(struct hc_runtime, member)
+
+static const struct field manifest_fields[] = {
+    {"name", read_text, AT(name), true, 0, is_name, "a name (a-z 0-9 + # . _ -, at most 63)"},
+    {"title", read_text, AT(title), false, 0, is_text, "a title"},
+    {"aliases", read_list, AT(aliases), false, 0, is_name, "a name (a-z 0-9 + # . _ -, at most 63)"},
+    {"extensions", read_list, AT(extensions), false, 0, is_extension, "a file ending like .py"},
+    {"file", read_text, AT(file), true, 0, is_file_name, "a file name"},
+    {"interpreter", read_text_or_list, AT(interpreters), true, 0, is_absolute, "an absolute path"},
+    {"run", read_list, AT(run), true, ANY_NAME, NULL, NULL},
+    {"check", read_list, AT(check), false, ANY_NAME, NULL, NULL},
+    {"compile", read_compile, 0, false, 0, NULL, NULL},
+    {"env", read_env, 0, false, ANY_NAME, NULL, NULL},
+    {"etc", read_etc, 0, false, 0, NULL, NULL},
+    {"version", read_version, 0, true, 0, NULL, NULL},
+    {"error", read_error, 0, false, 0, NULL, NULL},
+    {"digest", read_list, AT(digest), false, 0, is_absolute, "an absolute path"},
+    {"install", read_text, AT(install), true, 0, is_text, "a hint how to install it"},
+    {"notes", read_text, AT(notes), false, 0, NULL, NULL},
+};
+
+/* A program that no compile step makes cannot be run. */
+static int check_output(struct reader *r, const struct hc_strings *list, const char *key)
+{
+    unsigned allowed = ANY_NAME & ~(1u << HC_TEMPLATE_OUTPUT);
+    const char *at = NULL;
+    size_t length = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (hc_template_allowed(list->items[i], allowed, &at, &length))
+            continue;
+        hc_autofree char *path = hc_printf("/%s/%zu", key, i);
+        if (!path)
+            return -ENOMEM;
+        return hc_yaml_problem(r->yaml, path, r->problem, "\"${output}\" without \"compile\"");
+    }
+    return 0;
+}
+
+/* argv[0] is executed without a search in PATH. */
+static int check_program(struct reader *r, const struct hc_strings *list, const char *path)
+{
+    const char *program = list->count ? list->items[0] : "${";
+
+    if (is_absolute(program) || strncmp(program, "${", 2) == 0)
+        return 0;
+    hc_autofree char *first = hc_printf("%s/0", path);
+    if (!first)
+        return -ENOMEM;
+    return hc_yaml_problem(r->yaml, first, r->problem,
+                           "\"%s\" is neither an absolute path nor \"${interpreter}\" or \"${output}\"",
+                           program);
+}
+
+static int check_whole(struct reader *r, const struct hc_runtime *runtime)
+{
+    const struct {
+        const struct hc_strings *list;
+        const char *path;
+    } commands[] = {
+        {&runtime->run, "/run"},
+        {&runtime->check, "/check"},
+        {&runtime->compile, "/compile/command"},
+        {&runtime->version_command, "/version/command"},
+    };
+    int result = 0;
+
+    for (size_t i = 0; i < COUNT(commands) && result == 0; i++)
+        result = check_program(r, commands[i].list, commands[i].path);
+    if (result == 0 && !runtime->compile_output)
+        result = check_output(r, &runtime->run, "run");
+    if (result == 0 && !runtime->compile_output)
+        result = check_output(r, &runtime->check, "check");
+    return result;
+}
+
+static bool is_executable(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+static int find_interpreter(struct hc_runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->interpreters.count && !runtime->interpreter_path; i++)
+        if (is_executable(runtime->interpreters.items[i]))
+            runtime->interpreter_path = runtime->interpreters.items[i];
+    if (runtime->interpreter_path)
+        return 0;
+    const char *more = runtime->interpreters.count > 1 ? " or another of its places" : "";
+    runtime->missing = hc_printf("%s is not installed: there is no %s%s (%s)", runtime->title,
+                                 runtime->interpreters.items[0], more, runtime->install);
+    return runtime->missing ? 0 : -ENOMEM;
+}
+
+static int fill_runtime(struct hc_runtime *runtime, const char *path, const struct hc_yaml *yaml,
+                        struct hc_problem *problem)
+{
+    struct reader reader = {.yaml = yaml, .problem = problem};
+
+    int r = read_mapping(&reader, manifest_fields, COUNT(manifest_fields), yaml->root, "", runtime);
+    if (r == 0)
+        r = check_whole(&reader, runtime);
+    if (r)
+        return r;
+    runtime->manifest_path = strdup(path);
+    if (!runtime->title)
+        runtime->title = strdup(runtime->name);
+    if (!runtime->manifest_path || !runtime->title)
+        return -ENOMEM;
+    return find_interpreter(runtime);
+}
+
+int hc_runtime_read(const char *path, const char *data, size_t n, struct hc_runtime *ret,
+                    struct hc_problem *problem)
+{
+    struct hc_runtime runtime = {0};
+    struct hc_yaml yaml = {0};
+
+    int r = hc_sha256_hex(data, n, runtime.manifest_sha256);
+    if (r == 0)
+        r = hc_yaml_read(data, n, &yaml, problem);
+    if (r == 0)
+        r = fill_runtime(&runtime, path, &yaml, problem);
+    hc_yaml_done(&yaml);
+    if (r) {
+        hc_runtime_done(&runtime);
+        return r;
+    }
+    *ret = runtime;
+    return 0;
+}
+
+void hc_runtime_done(struct hc_runtime *runtime)
+{
+    struct hc_strings *lists[] = {&runtime->aliases, &runtime->extensions,      &runtime->interpreters,
+                                  &runtime->run,     &runtime->check,           &runtime->compile,
+                                  &runtime->digest,  &runtime->version_command, NULL};
+    char *texts[] = {runtime->manifest_path,   runtime->name,
+                     runtime->title,           runtime->file,
+                     runtime->compile_output,  runtime->install,
+                     runtime->notes,           runtime->missing,
+                     runtime->version_pattern, NULL};
+
+    for (size_t i = 0; lists[i]; i++)
+        hc_strings_done(lists[i]);
+    for (size_t i = 0; i + 1 < COUNT(texts); i++)
+        free(texts[i]);
+    for (size_t i = 0; i < runtime->env_count; i++) {
+        free(runtime->env[i].name);
+        free(runtime->env[i].value);
+    }
+    for (size_t i = 0; i < runtime->etc_count; i++)
+        free(runtime->etc[i].path);
+    free(runtime->env);
+    free(runtime->etc);
+    if (runtime->version_regex_made)
+        regfree(&runtime->version_regex);
+    *runtime = (struct hc_runtime){0};
+}

@@ -1,0 +1,114 @@
+/* Runtimes: interpreters and tool chains, each described by one YAML file (share/runtimes).
+ *
+ *   name: python                    lower case; looked up without regard to case
+ *   title: Python
+ *   aliases: [py, python3]
+ *   extensions: [.py]
+ *   file: main.py                   what the program is called in the working folder
+ *   interpreter: [/usr/bin/python3] the first that exists is ${interpreter}
+ *   run: ["${interpreter}", "${file}"]
+ *   check: [...]                    a command that fails when the program does not parse
+ *   compile: {command: [...], output: main}
+ *   env: {NAME: value}              the whole environment of a run
+ *   etc: [/etc/fonts, {path: /etc/x, required: true}]   host paths that the cell sees too; wildcards
+ *   version: {command: [...], pattern: "^Python ([0-9.]+)"}
+ *   error: {style: python}          how the program reports what ended it
+ *   digest: [...]                   files and folders that belong to the identity of the environment;
+ * wildcards install: apt-get install python3 notes: ...
+ *
+ * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
+ * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${home} are replaced, in version.command
+ * only
+ * ${interpreter}; "$$" is a dollar sign, any other "$" is itself.
+ */
+#ifndef HC_RUNTIME_MANIFEST_H
+#define HC_RUNTIME_MANIFEST_H
+
+#include "base/problem.h"
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* items ends with a NULL that is not counted; it is NULL when there was no list. */
+struct hc_strings {
+    char **items;
+    size_t count;
+};
+
+void hc_strings_done(struct hc_strings *strings);
+
+struct hc_runtime_variable {
+    char *name;
+    char *value; /* template */
+};
+
+/* A host path to be bound read-only at the same path. Not required: left out when it is missing. */
+struct hc_runtime_path {
+    char *path;
+    bool required;
+};
+
+enum hc_error_style {
+    HC_ERROR_STYLE_NONE = 0,
+    HC_ERROR_STYLE_PYTHON,
+    HC_ERROR_STYLE_JAVASCRIPT,
+};
+
+struct hc_runtime {
+    char *manifest_path;
+    char manifest_sha256[65];
+    char *name, *title, *file;
+    struct hc_strings aliases, extensions, interpreters;
+    struct hc_strings run, check, compile; /* templates; without check or compile: count 0 */
+    char *compile_output;                  /* NULL without compile */
+    struct hc_runtime_variable *env;
+    size_t env_count;
+    struct hc_runtime_path *etc; /* wildcards already expanded */
+    size_t etc_count;
+    struct hc_strings version_command;
+    char *version_pattern;
+    regex_t version_regex;
+    bool version_regex_made;
+    enum hc_error_style error_style;
+    struct hc_strings digest;     /* wildcards not expanded */
+    char *install, *notes;        /* notes may be NULL */
+    const char *interpreter_path; /* one of interpreters; NULL when none is an executable file */
+    char *missing;                /* NULL, or what is not there and how to get it */
+};
+
+struct hc_runtimes {
+    struct hc_runtime *items;
+    size_t count;
+};
+
+/* Reads every *.yaml of the folders, folder by folder, each in byte order; a folder that does not exist is
+ * empty. Outcome: HC_BAD_INPUT (also for a name, alias or extension that two manifests claim). Errors:
+ * -ENOMEM or what reading says; problem then names the file if one was at fault. problem may be NULL. */
+int hc_runtimes_load(const char *const *folders, size_t count, struct hc_runtimes **ret,
+                     struct hc_problem *problem);
+
+/* Releases everything; NULL is allowed. */
+void hc_runtimes_done(struct hc_runtimes *runtimes);
+
+/* By name or alias, without regard to case; by the longest extension that the file name ends with and does
+ * not consist of. NULL when there is none. */
+const struct hc_runtime *hc_runtime_by_name(const struct hc_runtimes *runtimes, const char *name);
+const struct hc_runtime *hc_runtime_by_extension(const struct hc_runtimes *runtimes, const char *filename);
+
+/* What templates stand for. A NULL text may not be asked for. Give `file` as a path that does not begin with
+ * '-', and `output` with a slash in it. */
+struct hc_template_values {
+    const char *interpreter, *file, *output, *home;
+    uint64_t threads, memory_mib;
+};
+
+/* Expands one template, or each one of a list (*ret: free with hc_strings_done). Outcome: HC_BAD_INPUT for an
+ * unknown or unfinished ${name}, which a loaded manifest does not have. Errors: -EINVAL (a value that was not
+ * given), -ENOMEM. */
+int hc_template_expand(const char *template, const struct hc_template_values *values, char **ret);
+int hc_template_expand_all(const struct hc_strings *templates, const struct hc_template_values *values,
+                           struct hc_strings *ret);
+
+#endif

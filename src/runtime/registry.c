@@ -1,0 +1,202 @@
+/* All manifests of some folders, and finding one among them. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/cleanup.h"
+#include "base/strings.h"
+#include "base/yaml.h"
+#include "runtime/manifest.h"
+#include "runtime/manifest_read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *find_equal(const struct hc_strings *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return list->items[i];
+    return NULL;
+}
+
+static bool has_name(const struct hc_runtime *runtime, const char *name)
+{
+    if (strcasecmp(runtime->name, name) == 0)
+        return true;
+    for (size_t i = 0; i < runtime->aliases.count; i++)
+        if (strcasecmp(runtime->aliases.items[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* What both claim; NULL when they can live together. */
+static const char *find_clash(const struct hc_runtime *a, const struct hc_runtime *b)
+{
+    if (has_name(b, a->name))
+        return a->name;
+    for (size_t i = 0; i < a->aliases.count; i++)
+        if (has_name(b, a->aliases.items[i]))
+            return a->aliases.items[i];
+    for (size_t i = 0; i < a->extensions.count; i++)
+        if (find_equal(&b->extensions, a->extensions.items[i]))
+            return a->extensions.items[i];
+    return NULL;
+}
+
+static int check_clash(const struct hc_runtimes *all, const struct hc_runtime *added,
+                       struct hc_problem *problem)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const char *both = find_clash(added, &all->items[i]);
+        if (both)
+            return hc_problem_set(problem, 0, 0, "\"%s\" belongs to %s and to %s", both,
+                                  all->items[i].manifest_path, added->manifest_path);
+    }
+    return 0;
+}
+
+static int add_runtime(struct hc_runtimes *all, struct hc_runtime *added, struct hc_problem *problem)
+{
+    int r = check_clash(all, added, problem);
+    if (r)
+        return r;
+    struct hc_runtime *items = reallocarray(all->items, all->count + 1, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    all->items = items;
+    items[all->count++] = *added;
+    *added = (struct hc_runtime){0};
+    return 0;
+}
+
+static int load_bytes(const char *path, void **ret_data, size_t *ret_n, struct hc_problem *problem)
+{
+    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int r = fd < 0 ? -errno : hc_read_all_fd(fd, HC_YAML_BYTES_MAX, ret_data, ret_n);
+
+    if (r == -EFBIG)
+        return hc_problem_set(problem, 1, 1, "larger than %d bytes", HC_YAML_BYTES_MAX);
+    if (r < 0)
+        (void)hc_problem_set(problem, 0, 0, "not readable: %s", hc_errno_name(r));
+    return r;
+}
+
+static int load_file(struct hc_runtimes *all, const char *path, struct hc_problem *problem)
+{
+    hc_autofree void *data = NULL;
+    struct hc_runtime runtime = {0};
+    size_t n = 0;
+
+    int r = load_bytes(path, &data, &n, problem);
+    if (r == 0)
+        r = hc_runtime_read(path, data, n, &runtime, problem);
+    if (r == 0)
+        r = add_runtime(all, &runtime, problem);
+    if (r)
+        hc_problem_file(problem, path);
+    hc_runtime_done(&runtime);
+    return r;
+}
+
+static int is_manifest(const struct dirent *entry)
+{
+    size_t n = strlen(entry->d_name);
+
+    return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".yaml") == 0;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int load_folder(struct hc_runtimes *all, const char *folder, struct hc_problem *problem)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_manifest, by_bytes);
+    int r = 0;
+
+    if (count < 0 && errno == ENOENT)
+        return 0;
+    if (count < 0) {
+        r = -errno;
+        (void)hc_problem_set(problem, 0, 0, "not readable: %s", hc_errno_name(r));
+        hc_problem_file(problem, folder);
+        return r;
+    }
+    for (int i = 0; i < count; i++) {
+        hc_autofree char *path = r ? NULL : hc_printf("%s/%s", folder, entries[i]->d_name);
+        if (r == 0)
+            r = path ? load_file(all, path, problem) : -ENOMEM;
+        free(entries[i]);
+    }
+    free(entries);
+    return r;
+}
+
+int hc_runtimes_load(const char *const *folders, size_t count, struct hc_runtimes **ret,
+                     struct hc_problem *problem)
+{
+    struct hc_runtimes *all = calloc(1, sizeof *all);
+    int r = all ? 0 : -ENOMEM;
+
+    if (problem)
+        *problem = (struct hc_problem){0};
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = load_folder(all, folders[i], problem);
+    if (r) {
+        hc_runtimes_done(all);
+        return r;
+    }
+    *ret = all;
+    return 0;
+}
+
+void hc_runtimes_done(struct hc_runtimes *runtimes)
+{
+    if (!runtimes)
+        return;
+    for (size_t i = 0; i < runtimes->count; i++)
+        hc_runtime_done(&runtimes->items[i]);
+    free(runtimes->items);
+    free(runtimes);
+}
+
+const struct hc_runtime *hc_runtime_by_name(const struct hc_runtimes *runtimes, const char *name)
+{
+    for (size_t i = 0; i < runtimes->count; i++)
+        if (has_name(&runtimes->items[i], name))
+            return &runtimes->items[i];
+    return NULL;
+}
+
+static size_t extension_bytes(const struct hc_runtime *runtime, const char *base)
+{
+    size_t n = strlen(base), best = 0;
+
+    for (size_t i = 0; i < runtime->extensions.count; i++) {
+        size_t length = strlen(runtime->extensions.items[i]);
+        if (length < n && length > best && strcmp(base + n - length, runtime->extensions.items[i]) == 0)
+            best = length;
+    }
+    return best;
+}
+
+const struct hc_runtime *hc_runtime_by_extension(const struct hc_runtimes *runtimes, const char *filename)
+{
+    const char *slash = strrchr(filename, '/');
+    const struct hc_runtime *found = NULL;
+    size_t best = 0;
+
+    for (size_t i = 0; i < runtimes->count; i++) {
+        size_t length = extension_bytes(&runtimes->items[i], slash ? slash + 1 : filename);
+        if (length > best) {
+            best = length;
+            found = &runtimes->items[i];
+        }
+    }
+    return found;
+}
