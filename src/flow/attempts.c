@@ -94,16 +94,38 @@ static const struct hc_notify_rule *rule_of(const struct hc_call *call)
     return hc_notify_find(hc_notify_payload, HC_NOTIFY_PAYLOAD_COUNT, call->nr, call->args);
 }
 
+/* The cell's network is a loopback and nothing else: every other destination fails with ENETUNREACH, whatever the call says. */
+static bool within_cell(const struct hc_call *call)
+{
+    const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    sa_family_t family = AF_UNSPEC;
+    if (call->data_len >= sizeof family)
+        memcpy(&family, call->data, sizeof family);
+    if (family == AF_INET && call->data_len >= sizeof v4) {
+        memcpy(&v4, call->data, sizeof v4);
+        uint32_t address = ntohl(v4.sin_addr.s_addr);
+        return address == 0 || address >> 24 == 127;
+    }
+    if (family == AF_INET6 && call->data_len >= sizeof v6) {
+        memcpy(&v6, call->data, sizeof v6);
+        if (memcmp(&v6.sin6_addr, mapped, sizeof mapped) == 0)
+            return v6.sin6_addr.s6_addr[12] == 127;
+        return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) || IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr);
+    }
+    return family != AF_INET && family != AF_INET6;
+}
+
 static json_t *attempt(const struct hc_outcome *outcome, const struct hc_call *call, const char *name)
 {
     struct described d;
     describe_address(call, &d);
-    /* A refusal of the filter is the decision; what goes on meets a network without a way out. */
+    bool allowed = call->answer == 0 && within_cell(call);
     return json_pack("{s:I, s:s, s:s, s:o, s:o, s:n, s:s, s:s}", "at_us", (json_int_t)at_us(outcome, call), "call", name,
                      "protocol", d.protocol, "address", d.address[0] != '\0' ? json_string(d.address) : json_null(), "port",
                      d.port >= 0 ? json_integer(d.port) : json_null(), "name", "decision",
-                     call->answer == 0 ? "allowed" : "refused", "rule",
-                     call->answer == 0 ? "network_namespace" : "seccomp");
+                     allowed ? "allowed" : "refused", "rule", call->answer == 0 ? "network_namespace" : "seccomp");
 }
 
 /* socket(family, type, protocol) that the filter refused is an attempt on the network too. */

@@ -44,9 +44,10 @@ int hc_stream_read(struct hc_stream *stream)
         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     if (n == 0) {
         hc_close_fd(&stream->pipe);
+        stream->pending_at = 0;
+        stream->pending_bytes = 0; /* all of it was passed, or we would not have read on */
         if (stream->live >= 0 && stream->visible)
             stream->pending_bytes = hc_visible_finish(&stream->escape, stream->pending, 8 * HC_STREAM_CHUNK);
-        stream->pending_at = 0;
         return 0;
     }
     if (stream->live >= 0)
