@@ -21,6 +21,11 @@ static bool cancelled(const struct hc_outcome *o)
     return o->hits.killed_for_cancel && !o->exited;
 }
 
+static bool boundary_lost(const struct hc_outcome *o)
+{
+    return o->hits.killed_for_fault;
+}
+
 static bool memory(const struct hc_outcome *o)
 {
     return o->hits.memory;
@@ -81,6 +86,7 @@ static bool no_end_seen(const struct hc_outcome *o)
 
 /* The first that holds. The order is part of the contract: when several limits were hit, the earlier one is the cause. */
 static const struct rule rules[] = {
+    {boundary_lost, HC_STATUS_FAULT, HC_CAUSE_HOST},
     {memory, HC_STATUS_MEMORY_LIMIT, HC_CAUSE_MEMORY},
     {host_memory, HC_STATUS_MEMORY_LIMIT, HC_CAUSE_HOST_MEMORY},
     {processes, HC_STATUS_PROCESS_LIMIT, HC_CAUSE_PROCESSES},

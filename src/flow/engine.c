@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "flow/accept.h"
@@ -37,6 +38,8 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (outcome != 0)
         return outcome;
     engine->options = *options;
+    if (options->fault_program == HC_FAULT_LIBRARY)
+        hc_fault_arm(options->fault_nth);
     engine->programs = strdup(options->programs != NULL ? options->programs : hc_default_programs());
     engine->only_language = options->only_language != NULL ? strdup(options->only_language) : NULL;
     *ret_engine = hc_take_pointer(&engine);

@@ -333,6 +333,12 @@ static void take_event(struct running *run)
                         run->execution->allow_layers, &again);
         hc_layers_tighten(&run->outcome->layers, &again);
         run->outcome->attested_after_exec = true;
+        if (run->outcome->layers.missing >= 0) { /* a boundary that is not there any more: nothing more may run */
+            run->outcome->failure = (struct hc_setup_failure){.stage = HC_STAGE_ATTEST, .error = -EPERM};
+            run->outcome->hits.killed_for_fault = true;
+            kill_cell(run);
+            run->init_gone = true;
+        }
     }
 }
 

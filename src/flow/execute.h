@@ -28,7 +28,8 @@ struct hc_execution {
 /* Why the library ended a run, if it did. */
 struct hc_hits {
     bool wall, cpu, memory, host_memory, processes, disk, inodes, output, output_total, cancelled;
-    bool killed_for_wall, killed_for_cpu, killed_for_output, killed_for_memory, killed_for_cancel;
+    bool killed_for_wall, killed_for_cpu, killed_for_output, killed_for_memory, killed_for_cancel,
+        killed_for_fault;
 };
 
 #define HC_CALLS_MAX 200

@@ -36,18 +36,25 @@ static int payload_pid(const struct hc_cell *cell, uint64_t *ret_pid)
     return hc_text_field(info, "Pid:", ret_pid) && *ret_pid > 0 ? 0 : -ESRCH;
 }
 
-static void read_namespaces(int folder, uint64_t ret_inodes[HC_NS_COUNT])
+static int read_namespaces(int folder, uint64_t ret_inodes[HC_NS_COUNT])
 {
     for (int i = 0; i < HC_NS_COUNT; i++) {
         struct stat info;
-        ret_inodes[i] = fstatat(folder, hc_ns_names[i], &info, 0) == 0 ? info.st_ino : 0;
+        int error = (int)HC_SYS(fstatat(folder, hc_ns_names[i], &info, 0));
+        if (error < 0)
+            return error;
+        ret_inodes[i] = info.st_ino;
     }
+    return 0;
 }
 
-static uint32_t read_text(int folder, const char *name, char *buffer, size_t size)
+static int read_text(int folder, const char *name, char *buffer, size_t size, uint32_t *ret_length)
 {
     long n = hc_file_read(folder, name, buffer, size);
-    return n > 0 ? (uint32_t)n : 0;
+    if (n <= 0)
+        return n < 0 ? (int)n : -ESRCH;
+    *ret_length = (uint32_t)n;
+    return 0;
 }
 
 int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell, struct hc_attestation *ret_attestation)
@@ -65,19 +72,21 @@ int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell, struct
     hc_autoclose int folder = (int)HC_SYS(open(buffer, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder < 0)
         return folder;
-    if (own[0] == 0) {
-        hc_autoclose int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        read_namespaces(self, own);
+    if (own[HC_NS_COUNT - 1] == 0) {
+        hc_autoclose int self = (int)HC_SYS(open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (self < 0 || (error = read_namespaces(self, own)) < 0)
+            return self < 0 ? self : error;
     }
     memset(a, 0, sizeof *a);
     memcpy(a->ns_keeper, own, sizeof own);
-    read_namespaces(folder, a->ns_payload);
     a->host_uid = a->host_gid = HC_CELL_PAYLOAD_ID(cell->slot); /* the hall's /proc speaks of the hall's ids */
     a->listener = cell->listener >= 0;
-    a->status_len = read_text(folder, "status", a->status, sizeof a->status);
-    a->mounts_len = read_text(folder, "mountinfo", a->mounts, sizeof a->mounts);
-    a->cgroup_len = read_text(folder, "cgroup", a->cgroup, sizeof a->cgroup);
-    a->limits_len = read_text(folder, "limits", a->limits, sizeof a->limits);
+    /* All or nothing: a process that ends in the middle of our reading must not look like one with layers missing. */
+    if ((error = read_namespaces(folder, a->ns_payload)) == 0 &&
+        (error = read_text(folder, "status", a->status, sizeof a->status, &a->status_len)) == 0 &&
+        (error = read_text(folder, "mountinfo", a->mounts, sizeof a->mounts, &a->mounts_len)) == 0 &&
+        (error = read_text(folder, "cgroup", a->cgroup, sizeof a->cgroup, &a->cgroup_len)) == 0)
+        error = read_text(folder, "limits", a->limits, sizeof a->limits, &a->limits_len);
     (void)keeper;
-    return a->status_len > 0 ? 0 : -ESRCH;
+    return error;
 }

@@ -257,7 +257,9 @@ static void serve_init(struct hc_cell *cell)
     if (n == -EAGAIN)
         return;
     bool whole = n == (long)sizeof report && report.version == HC_WIRE_VERSION;
-    if (!whole) { /* init is gone or talks nonsense; its pidfd tells the rest */
+    if (!whole && n != 0 && (cell->state == HC_CELL_MAKING || cell->state == HC_CELL_STARTING)) {
+        tell_failure(cell, cell->state == HC_CELL_MAKING ? HC_STAGE_EXEC_INIT : HC_STAGE_FORK, n < 0 ? (int)n : -EPROTO);
+    } else if (!whole) { /* init is gone: its pidfd tells the rest */
         (void)epoll_ctl(keeper.epoll, EPOLL_CTL_DEL, cell->init_socket, NULL);
     } else if (report.kind == HC_INIT_FAILED && cell->state < HC_CELL_RUNNING) {
         tell_failure(cell, report.stage < HC_STAGE_COUNT ? report.stage : HC_STAGE_NONE, report.error);
