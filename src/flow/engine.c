@@ -251,6 +251,7 @@ static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const st
 /* ---- one command in a cell ---- */
 
 struct command {
+    const struct hc_runtime *runtime;
     struct hc_strings argv;
     char **env;
     struct hc_plan_file *files;
@@ -380,6 +381,7 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                          : kind == COMMAND_CHECK ? &runtime->check
                                                                  : &runtime->compile;
     memset(ret_command, 0, sizeof *ret_command);
+    ret_command->runtime = runtime;
     int error = hc_template_expand_all(templates, &values, &ret_command->argv);
     if (error == 0)
         error = build_env(job, runtime, &values, &ret_command->env);
@@ -390,9 +392,25 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
     return error > 0 ? -EINVAL : error;
 }
 
+struct identify {
+    struct hc_job *job;
+    const struct hc_runtime *runtime;
+};
+
+/* Version and digest go into the record only; reading them overlaps with the run. */
+static void identify(void *context)
+{
+    const struct identify *what = context;
+    if (what->job->environment_sha256[0] != '\0')
+        return;
+    (void)hc_runtime_version(what->runtime, what->job->runtime_version);
+    (void)hc_runtime_digest(what->runtime, what->job->environment_sha256);
+}
+
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
                    const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
 {
+    struct identify what = {.job = job, .runtime = command->runtime};
     struct hc_execution execution = {
         .argv = (const char *const *)command->argv.items,
         .env = (const char *const *)command->env,
@@ -407,6 +425,8 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
         .live_visible_out = live != NULL && live->visible_out,
         .live_visible_err = live != NULL && live->visible_err,
         .cancel_fd = live != NULL ? live->cancel_fd : -1,
+        .meanwhile = identify,
+        .meanwhile_context = &what,
     };
     memcpy(execution.limits, job->effective.limits, sizeof execution.limits);
     for (size_t i = 0; i < command->file_count; i++)
@@ -667,8 +687,6 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
     if (error == 0)
         error = run_all(engine, job, runtime, live, predicates, out_folder);
     if (engine->hall != NULL && engine->options.cells_ahead > 0)
-        hc_hall_make_ahead(engine->hall);
-    (void)hc_runtime_version(runtime, job->runtime_version);
-    (void)hc_runtime_digest(runtime, job->environment_sha256);
+        hc_hall_make_ahead(engine->hall, engine->options.cells_ahead);
     return error < 0 && error != -ENOMEM ? (fault(job, HC_STAGE_CAPTURE, error), 0) : error < 0 ? error : 0;
 }

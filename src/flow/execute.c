@@ -556,6 +556,8 @@ static int run_cell(struct running *run)
     run->stdin_source = run->execution->stdin_fd;
     if (send(run->cell->report, "g", 1, MSG_NOSIGNAL) != 1)
         run->init_gone = true;
+    if (run->execution->meanwhile != NULL)
+        run->execution->meanwhile(run->execution->meanwhile_context);
     error = watch(run);
     int killed = hc_meter_kill_all(run->cell);
     if (killed < 0)

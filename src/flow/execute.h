@@ -23,6 +23,9 @@ struct hc_execution {
     bool live_visible_out; /* escape sequences made visible */
     bool live_visible_err;
     int cancel_fd; /* readable: the caller wants the run to end; -1: none */
+    /* Called once when the program has been let go: work of ours that can overlap with its run. */
+    void (*meanwhile)(void *context);
+    void *meanwhile_context;
 };
 
 /* Why the library ended a run, if it did. */

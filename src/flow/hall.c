@@ -283,24 +283,30 @@ static struct hc_cell_handle *ask_for_cell(struct hc_hall *hall, int *ret_error)
     return NULL;
 }
 
-static struct hc_cell_handle *waiting_cell(struct hc_hall *hall)
+static unsigned count_waiting(const struct hc_hall *hall, struct hc_cell_handle **ret_best)
 {
-    struct hc_cell_handle *asked = NULL;
+    unsigned waiting = 0;
+    *ret_best = NULL;
     for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++) {
-        struct hc_cell_handle *cell = &hall->cells[slot];
+        const struct hc_cell_handle *cell = &hall->cells[slot];
         if (cell->in_use || cell->asked_at_us == 0)
             continue;
-        if (cell->made)
-            return cell;
-        asked = asked == NULL ? cell : asked;
+        waiting++;
+        if (*ret_best == NULL || (cell->made && !(*ret_best)->made))
+            *ret_best = (struct hc_cell_handle *)(uintptr_t)cell;
     }
-    return asked;
+    return waiting;
 }
 
-void hc_hall_make_ahead(struct hc_hall *hall)
+void hc_hall_make_ahead(struct hc_hall *hall, unsigned target)
 {
-    int error;
-    if (waiting_cell(hall) == NULL)
+    int error = 0;
+    struct hc_cell_handle *best;
+    unsigned waiting = count_waiting(hall, &best);
+    if (waiting > target / 2)
+        return;
+    /* All at once: on cgroup v1 their attaches then share one grace period, during which no process anywhere can fork. */
+    for (; error == 0 && waiting < target; waiting++)
         (void)ask_for_cell(hall, &error);
 }
 
@@ -308,7 +314,8 @@ int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bo
                       struct hc_setup_failure *ret_failure)
 {
     int error = 0;
-    struct hc_cell_handle *cell = waiting_cell(hall);
+    struct hc_cell_handle *cell;
+    (void)count_waiting(hall, &cell);
     *ret_made_ahead = cell != NULL;
     if (cell == NULL)
         cell = ask_for_cell(hall, &error);

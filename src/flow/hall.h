@@ -56,8 +56,9 @@ uint64_t hc_hall_opened_in_us(const struct hc_hall *hall);
 /* Takes a made-ahead cell or has one made. */
 int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bool *ret_made_ahead,
                       struct hc_setup_failure *ret_failure);
-/* Asks for an empty cell to be made while other work goes on; does nothing when one is waiting already. */
-void hc_hall_make_ahead(struct hc_hall *hall);
+/* Asks for empty cells to be made while other work goes on, up to `target` and in batches: nothing is done while more than half
+ * of them are waiting. */
+void hc_hall_make_ahead(struct hc_hall *hall, unsigned target);
 
 /* Sends a request about a cell. */
 int hc_hall_request(struct hc_hall *hall, const struct hc_request *request, const int *fds, unsigned fd_count);

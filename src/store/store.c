@@ -111,6 +111,8 @@ int hc_store_open(const char *folder, struct hc_store **ret_store, char ret_mess
         error = failed(store, ret_message);
     if (error == 0) {
         (void)sqlite3_busy_timeout(store->database, 20000);
+        /* A checkpoint at every close would sync the disk once a run; the log is folded in every thousand pages anyway. */
+        (void)sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         error = prepare(store, ret_message);
     }
     if (error < 0)
