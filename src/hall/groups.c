@@ -219,6 +219,8 @@ static const struct {
     [HC_CONTROLLER_CPUACCT] = {HC_LAYER_CPU_METER, 0},
 };
 
+static void sweep_dead(const struct hc_groups *groups, uint32_t own);
+
 int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, uint32_t owner_id, struct hc_groups *ret_groups,
                    struct hc_hall_failure *failure)
 {
@@ -235,6 +237,7 @@ int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, uint32_t
     if (groups->roots[HC_CONTROLLER_V2] < 0)
         return -ENOENT;
     hc_groups_sweep(groups, slice);
+    sweep_dead(groups, slice);
     if ((error = make_v2(groups, slice, owner_id)) < 0)
         return error;
     for (int c = HC_CONTROLLER_MEMORY; c < HC_CONTROLLER_COUNT; c++) {
@@ -334,4 +337,22 @@ void hc_groups_sweep(const struct hc_groups *groups, uint32_t slice)
     for (int c = 0; c < HC_CONTROLLER_COUNT; c++)
         if (groups->roots[c] >= 0)
             sweep_tree(groups->roots[c], slice, c == HC_CONTROLLER_V2);
+}
+
+/* The janitor: groups of halls whose guard was killed stay behind. A slice that can be locked has no living hall. */
+static void sweep_dead(const struct hc_groups *groups, uint32_t own)
+{
+    static char buffer[8192];
+    hc_autoclose int home =
+        openat(groups->roots[HC_CONTROLLER_V2], HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    long n = home >= 0 ? syscall(SYS_getdents64, home, buffer, sizeof buffer) : 0;
+    for (long at = 0; at < n;) {
+        struct folder_entry *entry = (struct folder_entry *)(void *)(buffer + at);
+        uint64_t slice = 0;
+        hc_autoclose int lock = -1;
+        at += entry->length;
+        if (entry->type == 4 /* DT_DIR */ && hc_text_value(entry->name, &slice) && slice != own && slice < 65536 &&
+            hc_slice_is_free((uint32_t)slice, &lock))
+            hc_groups_sweep(groups, (uint32_t)slice);
+    }
 }

@@ -29,7 +29,10 @@ struct hc_groups {
 int hc_slice_take(const struct hc_hall_config *config, uint32_t *ret_slice, int *ret_lock,
                   struct hc_hall_failure *failure);
 
-/* Finds the cgroup trees, sweeps what a dead hall of this slice left, makes the hall's groups and hands them to `owner_id`. */
+/* Whether nobody holds that slice; then `ret_lock` holds it. */
+bool hc_slice_is_free(uint32_t slice, int *ret_lock);
+
+/* Finds the cgroup trees, sweeps what dead halls left in them, makes the hall's groups and hands them to `owner_id`. */
 int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, uint32_t owner_id, struct hc_groups *ret_groups,
                    struct hc_hall_failure *failure);
 

@@ -50,3 +50,9 @@ int hc_slice_take(const struct hc_hall_config *config, uint32_t *ret_slice, int 
     hc_hall_detail(failure, HC_STAGE_HALL_SLICE, "every slice of host ids is in use");
     return -EUSERS;
 }
+
+bool hc_slice_is_free(uint32_t slice, int *ret_lock)
+{
+    hc_autoclose int folder = open(LOCK_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return folder >= 0 && lock_slice(folder, slice, ret_lock) == 0;
+}
