@@ -2,9 +2,11 @@
 
 #include "base/fault.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 HC_FAULT_STORAGE
 
@@ -69,9 +71,19 @@ int hc_cli_version(int argc, char **argv)
     return 0;
 }
 
+/* A caller may start us with closed streams: then the next file we open would become our output. What is put there instead
+ * refuses writes, so that an answer nobody gets is noticed. */
+static void fill_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+            _exit(125);
+}
+
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN);
+    fill_streams();
     if (argc < 2) {
         print_overview();
         return 125;

@@ -190,14 +190,9 @@ def run(code, language="python", stdin=None, environ=None, timeout=60, **options
     # Long programs do not fit into one argument.
     if code is not None and len(code if isinstance(code, bytes) else code.encode("utf-8", "surrogatepass")) > 100000:
         options["path"] = write(scratch("main" + {"python": ".py", "bash": ".sh", "c": ".c"}[language]), code)
-    ending = invoke(command(code, language, **options_without(options)), stdin, environ, timeout)
+    ending = invoke(command(code, language, **options), stdin, environ, timeout)
     record = record_of(ending)
     return record, ending.code, ending.stderr.decode("utf-8", "replace"), ending.wall
-
-
-def options_without(options):
-    """`stdin` names the file (or -), the bytes go beside it."""
-    return options
 
 
 def start(code, language="python", popen=None, **options):
@@ -245,13 +240,14 @@ def innocent():
     record, code, _, wall = run("print(sum(range(101)))")
     ends(record, "ok", None)
     equal((code, out(record)), (0, "5050\n"), "the innocent run")
-    equal(record["isolation"]["grade"], "A" if _expected_grade == "A" else record["isolation"]["grade"], "its grade")
+    one_of(record["isolation"]["grade"], GRADES, "its grade")
     equal([name for name, value in record["limits"].items() if value["hit"]], [], "limits it hit")
     equal(record["residue"], {"processes": 0, "mounts": 0, "cgroups": 0, "files": 0}, "its residue")
     check(wall < 10, "the innocent run took %.1f s" % wall)
 
 
-_expected_grade = os.environ.get("HOTCELL_GRADE", "A")
+# A host without some secondary layers gives B; below that the tests of this tier have nothing to say.
+GRADES = ("A", "B")
 
 
 # ---- the host's counters ----
