@@ -93,11 +93,19 @@ static const struct hc_input *input_named(const struct walk *walk, const char *p
     return NULL;
 }
 
+static bool compiled(const struct walk *walk, const char *path)
+{
+    const char *output = walk->rules->compile_output;
+    size_t n = output != NULL ? strlen(output) : 0;
+    return n > 0 && strncmp(path, output, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
 /* Inputs and the program belong to process 1 of the cell; what bears their names but belongs to the run was put there by it. */
 static bool untouched(const struct walk *walk, const char *path, const struct stat *info)
 {
     bool ours = info->st_uid != walk->rules->program_uid;
-    return ours && (strcmp(path, walk->rules->program_name) == 0 || input_named(walk, path) != NULL);
+    return ours && (strcmp(path, walk->rules->program_name) == 0 || input_named(walk, path) != NULL ||
+                    compiled(walk, path));
 }
 
 static int digest(int fd, struct hc_artifact *artifact, uint64_t max_bytes)

@@ -42,6 +42,7 @@ struct hc_collect_rules {
     const char *glob; /* NULL: all */
     uint64_t total_bytes, file_bytes, file_count;
     const char *program_name;
+    const char *compile_output; /* file or folder that a compile step made; NULL: none */
     const struct hc_spec *spec;
     uint32_t program_uid; /* host id of files that the run made itself */
 };

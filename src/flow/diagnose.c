@@ -129,25 +129,68 @@ void hc_diagnose_compiler(const char *stderr_text, size_t n, const char *program
     ret->line = 0;
 }
 
-void hc_diagnose_shell(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
+/* ---- by rules ---- */
+
+enum { RULE_TEXT_MAX = 64 * 1024, RULE_LINE_MAX = 1024, RULE_GROUPS = 10 };
+
+static void take_group(char *to, size_t size, const char *line, const regmatch_t *groups, unsigned group)
 {
-    size_t name = strlen(program_name);
-    memset(ret, 0, sizeof *ret);
-    for (const char *line = stderr_text; line < stderr_text + n;) {
-        const char *end = memchr(line, '\n', (size_t)(stderr_text + n - line));
-        end = end != NULL ? end : stderr_text + n;
-        char text[600];
-        const char *rest;
-        long number;
-        copy_line(text, sizeof text, line, (size_t)(end - line));
-        if (strncmp(text, program_name, name) == 0 && strncmp(text + name, ": line ", 7) == 0 &&
-            number_before(text + name + 7, ':', &number, &rest)) {
-            ret->line = number; /* the last one is the one that ended the script */
-            (void)snprintf(ret->type, sizeof ret->type, "error");
-            (void)snprintf(ret->message, sizeof ret->message, "%.500s", rest + (*rest == ' ' ? 1 : 0));
-            (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
-            ret->found = true;
+    if (to[0] == '\0' && group > 0 && group < RULE_GROUPS && groups[group].rm_so >= 0)
+        copy_line(to, size, line + groups[group].rm_so, (size_t)(groups[group].rm_eo - groups[group].rm_so));
+}
+
+/* What an earlier rule found stays. */
+static void take_match(const struct hc_error_rule *rule, const char *line, const regmatch_t *groups,
+                       struct hc_diagnosis *ret)
+{
+    char number[24] = "";
+    take_group(ret->type, sizeof ret->type, line, groups, rule->type);
+    take_group(ret->message, sizeof ret->message, line, groups, rule->message);
+    take_group(number, sizeof number, line, groups, rule->line);
+    if (ret->line == 0 && isdigit((unsigned char)number[0]))
+        ret->line = strtol(number, NULL, 10);
+}
+
+/* Line by line and with short lines: what a regular expression may cost on hostile text stays small. */
+static void apply_rule(const struct hc_error_rule *rule, const regex_t *regex, const char *text, size_t n,
+                       struct hc_diagnosis *ret)
+{
+    regmatch_t groups[RULE_GROUPS], found[RULE_GROUPS];
+    char line[RULE_LINE_MAX], kept[RULE_LINE_MAX];
+    bool any = false;
+    for (const char *at = text; at < text + n && (rule->last || !any);) {
+        const char *end = memchr(at, '\n', (size_t)(text + n - at));
+        end = end != NULL ? end : text + n;
+        copy_line(line, sizeof line, at, (size_t)(end - at));
+        if (regexec(regex, line, RULE_GROUPS, groups, 0) == 0) {
+            memcpy(kept, line, sizeof kept);
+            memcpy(found, groups, sizeof found);
+            any = true;
         }
-        line = end + 1;
+        at = end + 1;
     }
+    if (any)
+        take_match(rule, kept, found, ret);
+}
+
+void hc_diagnose_rules(const struct hc_error_rules *rules, const char *stderr_text, size_t n, bool at_head,
+                       const char *program_name, struct hc_diagnosis *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    if (n > RULE_TEXT_MAX && !at_head)
+        stderr_text += n - RULE_TEXT_MAX;
+    n = n < RULE_TEXT_MAX ? n : RULE_TEXT_MAX;
+    for (size_t i = 0; i < rules->count; i++) {
+        char reason[128];
+        regex_t regex;
+        if (hc_error_rule_compile(&rules->items[i], program_name, &regex, reason) != 0)
+            continue;
+        apply_rule(&rules->items[i], &regex, stderr_text, n, ret);
+        regfree(&regex);
+    }
+    ret->found = ret->type[0] != '\0' || ret->message[0] != '\0';
+    if (!ret->found)
+        ret->line = 0;
+    if (ret->line > 0)
+        (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
 }

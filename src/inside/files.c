@@ -46,7 +46,8 @@ static bool plain_name(const char *name)
         return false;
     for (const char *part = name; part != NULL;) {
         size_t length = strcspn(part, "/");
-        if (length == 0 || (length == 1 && part[0] == '.') || (length == 2 && part[0] == '.' && part[1] == '.'))
+        if (length == 0 || (length == 1 && part[0] == '.') ||
+            (length == 2 && part[0] == '.' && part[1] == '.'))
             return false;
         part = part[length] == '/' ? part + length + 1 : NULL;
     }
@@ -89,9 +90,9 @@ int hc_plan_open(int fd, struct hc_plan_view *ret_view)
     ret_view->bytes = bytes;
     const struct hc_plan *plan = ret_view->plan = bytes;
     if (plan->magic != HC_PLAN_MAGIC || plan->version != HC_WIRE_VERSION ||
-        plan->total_bytes != (uint64_t)info.st_size || plan->arg_count == 0 || plan->arg_count > HC_PLAN_ARGS_MAX ||
-        plan->env_count > HC_PLAN_ENV_MAX || plan->rlimit_count > HC_RLIMIT_MAX ||
-        ret_view->bytes[plan->total_bytes - 1] != '\0')
+        plan->total_bytes != (uint64_t)info.st_size || plan->arg_count == 0 ||
+        plan->arg_count > HC_PLAN_ARGS_MAX || plan->env_count > HC_PLAN_ENV_MAX ||
+        plan->rlimit_count > HC_RLIMIT_MAX || ret_view->bytes[plan->total_bytes - 1] != '\0')
         return -EBADMSG;
     ret_view->entries = (const void *)(ret_view->bytes + plan->entries_offset);
     if ((error = check_entries(ret_view)) < 0 ||
@@ -148,7 +149,8 @@ static int write_entry(int folder, const struct hc_plan_view *view, const struct
         return write_file(folder, name, entry, view->bytes + entry->data_offset);
     int error = (int)HC_SYS(mkdirat(folder, name, 0700));
     if (error == 0 && entry->payload_owned != 0)
-        error = (int)HC_SYS(fchownat(folder, name, HC_INSIDE_PAYLOAD_ID, HC_INSIDE_PAYLOAD_ID, AT_SYMLINK_NOFOLLOW));
+        error = (int)HC_SYS(
+            fchownat(folder, name, HC_INSIDE_PAYLOAD_ID, HC_INSIDE_PAYLOAD_ID, AT_SYMLINK_NOFOLLOW));
     return error < 0 ? error : (int)HC_SYS(fchmodat(folder, name, entry->mode, 0));
 }
 

@@ -50,7 +50,7 @@ struct hc_payload_report {
     uint32_t stage; /* HC_STAGE_NONE: ready, waits for the library's byte */
     int32_t error;
     int32_t listener; /* number in the descriptor table that init and payload share until the exec */
-    uint32_t securebits;
+    uint32_t reserved;
     uint64_t layers_applied;
 };
 

@@ -26,17 +26,16 @@ static struct hc_plan_view view;
 
 static _Noreturn void fail(int error)
 {
-    struct hc_init_report report = {.version = HC_WIRE_VERSION,
-                                    .kind = HC_INIT_FAILED,
-                                    .stage = (uint32_t)inside.stage,
-                                    .error = error};
+    struct hc_init_report report = {
+        .version = HC_WIRE_VERSION, .kind = HC_INIT_FAILED, .stage = (uint32_t)inside.stage, .error = error};
     (void)hc_message_send(HC_FD_INIT_SOCKET, &report, sizeof report, NULL, 0, 0);
     _exit(1);
 }
 
 static void tell(enum hc_init_report_kind kind, const int *fds, unsigned fd_count)
 {
-    struct hc_init_report report = {.version = HC_WIRE_VERSION, .kind = (uint32_t)kind, .facts = inside.facts};
+    struct hc_init_report report = {
+        .version = HC_WIRE_VERSION, .kind = (uint32_t)kind, .facts = inside.facts};
     if (hc_message_send(HC_FD_INIT_SOCKET, &report, sizeof report, fds, fd_count, 0) < 0)
         _exit(1);
 }
@@ -48,7 +47,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Process 1 shares the cell with hostile code from the exec on: it keeps no capability and hardly a system call. */
+/* Process 1 shares the cell with hostile code from the exec on: it keeps no capability and hardly a system
+ * call. */
 static int shed(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -70,7 +70,8 @@ static void report_end(int report_fd, struct hc_end_report *report)
     (void)hc_message_send(report_fd, report, sizeof *report, NULL, 0, 0);
 }
 
-/* The payload's first word: that it is ready, or which stage failed. It may also die before it says anything. */
+/* The payload's first word: that it is ready, or which stage failed. It may also die before it says anything.
+ */
 static int await_ready(int ready, int pidfd, struct hc_payload_report *ret_report)
 {
     struct pollfd wait[2] = {{.fd = ready, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
@@ -82,7 +83,8 @@ static int await_ready(int ready, int pidfd, struct hc_payload_report *ret_repor
     return read(ready, ret_report, sizeof *ret_report) == (ssize_t)sizeof *ret_report ? 0 : -EIO;
 }
 
-/* After the library's byte: the time just before the exec, then nothing (the exec closed the pipe) or a failure. */
+/* After the library's byte: the time just before the exec, then nothing (the exec closed the pipe) or a
+ * failure. */
 static void await_exec(int ready, int pidfd, int *ready_write, int report_fd)
 {
     struct hc_end_report report = {.kind = HC_END_FAILED, .stage = HC_STAGE_EXEC, .error = -ECHILD};
@@ -145,11 +147,10 @@ static void receive_start(int fds[HC_START_FDS])
 
 static pid_t fork_payload(const int fds[HC_START_FDS], int ready_write, int *ret_pidfd)
 {
-    /* A shared descriptor table: the listener that the payload's filter makes appears in ours, although the payload
-     * can't send it any more (sendmsg is one of the notified calls). */
-    struct clone_args args = {.flags = CLONE_FILES | CLONE_PIDFD,
-                              .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-                              .exit_signal = SIGCHLD};
+    /* A shared descriptor table: the listener that the payload's filter makes appears in ours, although the
+     * payload can't send it any more (sendmsg is one of the notified calls). */
+    struct clone_args args = {
+        .flags = CLONE_FILES | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd, .exit_signal = SIGCHLD};
     inside.stage = HC_STAGE_FORK;
     pid_t payload = (pid_t)HC_SYS(hc_clone3(&args));
     if (payload == 0)
@@ -179,7 +180,6 @@ static void run(int fds[HC_START_FDS])
         fail(report.error);
     }
     inside.facts.layers_applied |= report.layers_applied;
-    inside.facts.securebits = report.securebits;
     int handed[3] = {pidfd, inside.working_folder, report.listener};
     tell(HC_INIT_READY, handed, 3);
     close(report.listener);

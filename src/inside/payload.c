@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <linux/securebits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,10 +20,6 @@
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2
 #endif
-
-static const unsigned locked_bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                                    SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                                    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 struct step_context {
     struct hc_inside *inside;
@@ -74,27 +69,6 @@ static int set_rlimits(struct step_context *context)
             context->report.layers_applied |= 1ull << HC_LAYER_CORE_DUMPS_OFF;
     }
     context->report.layers_applied |= 1ull << HC_LAYER_RLIMITS;
-    return 0;
-}
-
-/* While the rights to do so are still held: nothing can come back through an exec. */
-static int drop_bounding_set(struct step_context *context)
-{
-    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
-        int error = (int)HC_SYS(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0));
-        if (error < 0)
-            return error;
-    }
-    int error = (int)HC_SYS(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
-    if (error == 0)
-        error = (int)HC_SYS(prctl(PR_SET_SECUREBITS, locked_bits, 0, 0, 0));
-    int bits = error < 0 ? error : (int)HC_SYS(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0));
-    if (bits < 0)
-        return bits;
-    context->report.securebits = (uint32_t)bits;
-    if ((unsigned)bits != locked_bits)
-        return -EPERM;
-    context->report.layers_applied |= 1ull << HC_LAYER_SECUREBITS;
     return 0;
 }
 
@@ -150,7 +124,8 @@ static int enter_landlock(struct step_context *context)
 /* Last of all: init shares this descriptor table, finds the listener in it and hands it to the keeper. */
 static int enter_filter(struct step_context *context)
 {
-    struct sock_fprog program = {.len = HC_FILTER_PAYLOAD_LEN, .filter = (struct sock_filter *)hc_filter_payload};
+    struct sock_fprog program = {.len = HC_FILTER_PAYLOAD_LEN,
+                                 .filter = (struct sock_filter *)hc_filter_payload};
     int error = (int)HC_SYS(hc_close_range(3, ~0u, CLOSE_RANGE_CLOEXEC));
     if (error < 0)
         return error;
@@ -166,10 +141,13 @@ static const struct {
     enum hc_stage stage;
     int (*run)(struct step_context *);
 } steps[] = {
-    {HC_STAGE_STDIO, connect_stdio},        {HC_STAGE_SESSION, new_session},
-    {HC_STAGE_RLIMITS, set_rlimits},        {HC_STAGE_CAPABILITIES, drop_bounding_set},
-    {HC_STAGE_IDENTITY, take_identity},     {HC_STAGE_CAPABILITIES, drop_capabilities},
-    {HC_STAGE_LANDLOCK, enter_landlock},    {HC_STAGE_SECCOMP, enter_filter},
+    {HC_STAGE_STDIO, connect_stdio},
+    {HC_STAGE_SESSION, new_session},
+    {HC_STAGE_RLIMITS, set_rlimits},
+    {HC_STAGE_IDENTITY, take_identity},
+    {HC_STAGE_CAPABILITIES, drop_capabilities},
+    {HC_STAGE_LANDLOCK, enter_landlock},
+    {HC_STAGE_SECCOMP, enter_filter},
 };
 
 static _Noreturn void give_up(struct step_context *context, int ready, enum hc_stage stage, int error)
@@ -180,8 +158,8 @@ static _Noreturn void give_up(struct step_context *context, int ready, enum hc_s
     _exit(127);
 }
 
-_Noreturn void hc_payload(struct hc_inside *inside, const struct hc_plan_view *view, const int fds[HC_START_FDS],
-                          int ready)
+_Noreturn void hc_payload(struct hc_inside *inside, const struct hc_plan_view *view,
+                          const int fds[HC_START_FDS], int ready)
 {
     struct step_context context = {.inside = inside, .view = view, .fds = fds, .report = {.listener = -1}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -193,8 +171,8 @@ _Noreturn void hc_payload(struct hc_inside *inside, const struct hc_plan_view *v
     if (write(ready, &context.report, sizeof context.report) != (ssize_t)sizeof context.report ||
         read(fds[HC_START_REPORT], &byte, 1) != 1)
         _exit(127);
-    /* From here init and payload have tables of their own: init must be able to close its end of the pipe and then see
-     * ours close by the exec. */
+    /* From here init and payload have tables of their own: init must be able to close its end of the pipe and
+     * then see ours close by the exec. */
     if (hc_close_range(~0u - 1, ~0u - 1, CLOSE_RANGE_UNSHARE) != 0)
         give_up(&context, ready, HC_STAGE_EXEC, -errno);
     struct timespec now;

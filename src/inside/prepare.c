@@ -8,10 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -46,7 +48,8 @@ static int forbid_nested(struct hc_inside *inside)
         hc_text_string(&path, "/proc/sys/user/max_");
         hc_text_string(&path, kinds[i]);
         hc_text_string(&path, "_namespaces");
-        /* Our own cgroup namespace was made by this very user namespace: the count is over the limit, which is allowed. */
+        /* Our own cgroup namespace was made by this very user namespace: the count is over the limit, which
+         * is allowed. */
         int error = hc_file_write(AT_FDCWD, buffer, "0");
         if (error == 0 && i == 0)
             error = hc_file_read_number(AT_FDCWD, buffer, &value);
@@ -140,8 +143,9 @@ static int mount_scratch(struct hc_inside *inside)
     return inside->working_folder < 0 ? inside->working_folder : 0;
 }
 
-/* The template came with the copy of the hall's mount namespace and is locked there; a fresh recursive bind of it is ours
- * to pivot into. Everything of the hall, its full /proc first of all, goes with the old root. */
+/* The template came with the copy of the hall's mount namespace and is locked there; a fresh recursive bind
+ * of it is ours to pivot into. Everything of the hall, its full /proc first of all, goes with the old root.
+ */
 static int enter_cell(struct hc_inside *inside)
 {
     inside->stage = HC_STAGE_PIVOT_ROOT;
@@ -168,7 +172,8 @@ static int bind_cell(struct hc_inside *inside)
     return (int)HC_SYS(mount("/cell", "/cell", NULL, MS_BIND | MS_REC, NULL));
 }
 
-/* ---- Landlock: a second lock on files, and the only one on abstract sockets and signals besides the namespaces ---- */
+/* ---- Landlock: a second lock on files, and the only one on abstract sockets and signals besides the
+ * namespaces ---- */
 
 struct landlock_ruleset {
     uint64_t handled_access_fs, handled_access_net, scoped;
@@ -194,7 +199,8 @@ static int allow_beneath(int ruleset, const char *path, uint64_t rights)
 
 static int make_ruleset(struct hc_inside *inside)
 {
-    const uint64_t reading = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    const uint64_t reading =
+        LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
     long abi = HC_SYS(syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */));
     if (abi < 0)
         return (int)abi;
@@ -204,7 +210,8 @@ static int make_ruleset(struct hc_inside *inside)
     hc_autoclose int ruleset = (int)HC_SYS(syscall(SYS_landlock_create_ruleset, &attr, size, 0));
     if (ruleset < 0)
         return ruleset;
-    uint64_t device = all & (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE | ACCESS_FS_IOCTL_DEV);
+    uint64_t device =
+        all & (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE | ACCESS_FS_IOCTL_DEV);
     int error = allow_beneath(ruleset, "/", reading);
     if (error == 0)
         error = allow_beneath(ruleset, "/dev", reading | device);
@@ -225,18 +232,45 @@ static int prepare_landlock(struct hc_inside *inside)
     inside->stage = HC_STAGE_LANDLOCK;
     inside->landlock = -1;
     int error = make_ruleset(inside);
-    /* A kernel without Landlock (ENOSYS) or with it switched off (EOPNOTSUPP) lowers the grade; whether that is enough is
-     * decided outside, from the facts. Any other error is a fault. */
+    /* A kernel without Landlock (ENOSYS) or with it switched off (EOPNOTSUPP) lowers the grade; whether that
+     * is enough is decided outside, from the facts. Any other error is a fault. */
     if (error == -ENOSYS || error == -EOPNOTSUPP)
         return 0;
     return error;
 }
 
+static const unsigned locked_bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                    SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+
+/* For process 1 and all that come after it: nothing can come back through an exec. Process 1 keeps what it
+ * holds until the payload is born. */
+static int drop_bounding_set(struct hc_inside *inside)
+{
+    inside->stage = HC_STAGE_CAPABILITIES;
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
+        int error = (int)HC_SYS(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0));
+        if (error < 0)
+            return error;
+    }
+    int error = (int)HC_SYS(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+    if (error == 0)
+        error = (int)HC_SYS(prctl(PR_SET_SECUREBITS, locked_bits, 0, 0, 0));
+    int bits = error < 0 ? error : (int)HC_SYS(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0));
+    if (bits < 0)
+        return bits;
+    inside->facts.securebits = (uint32_t)bits;
+    if ((unsigned)bits != locked_bits)
+        return -EPERM;
+    hc_layer_applied(inside, HC_LAYER_SECUREBITS);
+    return 0;
+}
+
 int hc_prepare(struct hc_inside *inside)
 {
     static int (*const steps[])(struct hc_inside *) = {
-        forbid_nested, name_host, raise_loopback, new_keyring,  prefer_for_oom,
-        bind_cell,     mount_proc, mount_scratch, enter_cell, prepare_landlock,
+        forbid_nested, name_host,     raise_loopback, new_keyring,      prefer_for_oom,    bind_cell,
+        mount_proc,    mount_scratch, enter_cell,     prepare_landlock, drop_bounding_set,
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int error = steps[i](inside);

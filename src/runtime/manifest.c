@@ -21,6 +21,7 @@ enum { NAME_BYTES_MAX = 63 };
 
 #define ANY_NAME    ((1u << HC_TEMPLATE_COUNT) - 1)
 #define INTERPRETER (1u << HC_TEMPLATE_INTERPRETER)
+#define FILE_NAME   (1u << HC_TEMPLATE_FILE)
 
 struct reader {
     const struct hc_yaml *yaml;
@@ -87,6 +88,15 @@ static bool is_file_name(const char *text)
     return *text && *text != '.' && *text != '-' && strlen(text) <= NAME_BYTES_MAX && !strpbrk(text, "/\n");
 }
 
+/* A slash at the end makes it a folder. */
+static bool is_output(const char *text)
+{
+    size_t n = strlen(text);
+    hc_autofree char *name = n > 0 && text[n - 1] == '/' ? strndup(text, n - 1) : strdup(text);
+
+    return name && is_file_name(name);
+}
+
 static bool is_absolute(const char *text)
 {
     size_t n = strlen(text);
@@ -116,6 +126,41 @@ static bool is_variable(const char *text)
 static bool is_text(const char *text)
 {
     return *text != '\0';
+}
+
+/* ---- what a program says of its failure ---- */
+
+static char *escaped(const char *name)
+{
+    char *text = malloc(2 * strlen(name) + 1), *to = text;
+
+    for (const char *at = name; text && *at; at++) {
+        if (strchr(".[]\\()*+?{}|^$", *at))
+            *to++ = '\\';
+        *to++ = *at;
+    }
+    if (text)
+        *to = '\0';
+    return text;
+}
+
+int hc_error_rule_compile(const struct hc_error_rule *rule, const char *file, regex_t *ret_regex,
+                          char ret_reason[128])
+{
+    hc_autofree char *name = escaped(file);
+    hc_autofree char *pattern = NULL;
+    struct hc_template_values values = {.file = name};
+
+    if (!name)
+        return -ENOMEM;
+    int r = hc_template_expand(rule->pattern, &values, &pattern);
+    if (r)
+        return r;
+    int code = regcomp(ret_regex, pattern, REG_EXTENDED);
+    if (code == 0)
+        return 0;
+    (void)regerror(code, NULL, ret_reason, 128);
+    return code == REG_ESPACE ? -ENOMEM : HC_BAD_INPUT;
 }
 
 /* ---- texts and lists ---- */
@@ -241,17 +286,96 @@ static int read_mapping(struct reader *r, const struct field *fields, size_t cou
 
 /* ---- the keys that are more than a text or a list ---- */
 
+static int read_flag(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    (void)field;
+    if (!json_is_boolean(value))
+        return refuse_kind(r, path, "true or false", value);
+    *(bool *)slot = json_is_true(value);
+    return 0;
+}
+
+/* Groups and exit codes: small numbers from 1. */
+static int read_number(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    (void)field;
+    if (!json_is_integer(value))
+        return refuse_kind(r, path, "a number", value);
+    if (json_integer_value(value) < 1 || json_integer_value(value) > 255)
+        return hc_yaml_problem(r->yaml, path, r->problem, "%s: expected 1 to 255", field->key);
+    *(unsigned *)slot = (unsigned)json_integer_value(value);
+    return 0;
+}
+
+static int check_rule(struct reader *r, const struct hc_error_rule *rule, const char *path)
+{
+    regex_t regex;
+    char reason[128];
+
+    int result = hc_error_rule_compile(rule, "main.x", &regex, reason);
+    if (result == HC_BAD_INPUT)
+        return hc_yaml_problem(r->yaml, path, r->problem, "pattern: %s", reason);
+    if (result)
+        return result;
+    size_t groups = regex.re_nsub;
+    regfree(&regex);
+    if (rule->type > groups || rule->message > groups || rule->line > groups)
+        return hc_yaml_problem(r->yaml, path, r->problem, "the pattern has only %zu groups", groups);
+    return 0;
+}
+
+static int read_rules(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    static const struct field fields[] = {
+        {"pattern", read_text, offsetof(struct hc_error_rule, pattern), true, FILE_NAME, is_text,
+         "a regular expression"},
+        {"type", read_number, offsetof(struct hc_error_rule, type), false, 0, NULL, NULL},
+        {"message", read_number, offsetof(struct hc_error_rule, message), false, 0, NULL, NULL},
+        {"line", read_number, offsetof(struct hc_error_rule, line), false, 0, NULL, NULL},
+        {"last", read_flag, offsetof(struct hc_error_rule, last), false, 0, NULL, NULL},
+    };
+    struct hc_error_rules *rules = slot;
+
+    (void)field;
+    if (!json_is_array(value))
+        return refuse_kind(r, path, "a list of rules", value);
+    rules->items = calloc(json_array_size(value) + 1, sizeof *rules->items);
+    if (!rules->items)
+        return -ENOMEM;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        hc_autofree char *below = hc_printf("%s/%zu", path, i);
+        if (!below)
+            return -ENOMEM;
+        struct hc_error_rule *rule = &rules->items[rules->count++];
+        int result = read_mapping(r, fields, COUNT(fields), json_array_get(value, i), below, rule);
+        if (result == 0)
+            result = check_rule(r, rule, below);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
 static int read_compile(struct reader *r, const struct field *field, json_t *value, const char *path,
                         void *slot)
 {
     static const struct field fields[] = {
         {"command", read_list, offsetof(struct hc_runtime, compile), true, ANY_NAME, NULL, NULL},
-        {"output", read_text, offsetof(struct hc_runtime, compile_output), true, 0, is_file_name,
-         "a file name"},
+        {"output", read_text, offsetof(struct hc_runtime, compile_output), true, 0, is_output,
+         "the name of a file, or of a folder with a slash at its end"},
+        {"rules", read_rules, offsetof(struct hc_runtime, compile_rules), false, 0, NULL, NULL},
     };
+    struct hc_runtime *runtime = slot;
 
     (void)field;
-    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+    int result = read_mapping(r, fields, COUNT(fields), value, path, slot);
+    if (result)
+        return result;
+    char *slash = strchr(runtime->compile_output, '/');
+    runtime->compile_folder = slash != NULL;
+    if (slash)
+        *slash = '\0';
+    return 0;
 }
 
 static int read_pattern(struct reader *r, const struct field *field, json_t *value, const char *path,
@@ -294,7 +418,6 @@ static int read_style(struct reader *r, const struct field *field, json_t *value
     static const char *const styles[] = {
         [HC_ERROR_STYLE_NONE] = "none",
         [HC_ERROR_STYLE_PYTHON] = "python",
-        [HC_ERROR_STYLE_JAVASCRIPT] = "javascript",
     };
     struct hc_runtime *runtime = slot;
 
@@ -314,10 +437,18 @@ static int read_style(struct reader *r, const struct field *field, json_t *value
 static int read_error(struct reader *r, const struct field *field, json_t *value, const char *path,
                       void *slot)
 {
-    static const struct field fields[] = {{"style", read_style, 0, true, 0, NULL, NULL}};
+    static const struct field fields[] = {
+        {"style", read_style, 0, false, 0, NULL, NULL},
+        {"exit_code", read_number, offsetof(struct hc_runtime, error_exit_code), false, 0, NULL, NULL},
+        {"rules", read_rules, offsetof(struct hc_runtime, error_rules), false, 0, NULL, NULL},
+    };
+    const struct hc_runtime *runtime = slot;
 
     (void)field;
-    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+    int result = read_mapping(r, fields, COUNT(fields), value, path, slot);
+    if (result == 0 && runtime->error_rules.count > 0 && runtime->error_style != HC_ERROR_STYLE_NONE)
+        result = hc_yaml_problem(r->yaml, path, r->problem, "either a style or rules");
+    return result;
 }
 
 static int read_env(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
@@ -380,15 +511,6 @@ struct path_entry {
     char *path;
     bool required;
 };
-
-static int read_flag(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
-{
-    (void)field;
-    if (!json_is_boolean(value))
-        return refuse_kind(r, path, "true or false", value);
-    *(bool *)slot = json_is_true(value);
-    return 0;
-}
 
 static int read_path(struct reader *r, struct hc_runtime *runtime, json_t *value, const char *path)
 {
@@ -562,6 +684,13 @@ int hc_runtime_read(const char *path, const char *data, size_t n, struct hc_runt
     return 0;
 }
 
+static void rules_done(struct hc_error_rules *rules)
+{
+    for (size_t i = 0; i < rules->count; i++)
+        free(rules->items[i].pattern);
+    free(rules->items);
+}
+
 void hc_runtime_done(struct hc_runtime *runtime)
 {
     struct hc_strings *lists[] = {&runtime->aliases, &runtime->extensions,      &runtime->interpreters,
@@ -585,6 +714,8 @@ void hc_runtime_done(struct hc_runtime *runtime)
         free(runtime->etc[i].path);
     free(runtime->env);
     free(runtime->etc);
+    rules_done(&runtime->error_rules);
+    rules_done(&runtime->compile_rules);
     if (runtime->version_regex_made)
         regfree(&runtime->version_regex);
     *runtime = (struct hc_runtime){0};

@@ -8,18 +8,26 @@
  *   interpreter: [/usr/bin/python3] the first that exists is ${interpreter}
  *   run: ["${interpreter}", "${file}"]
  *   check: [...]                    a command that fails when the program does not parse
- *   compile: {command: [...], output: main}
+ *   compile: {command: [...], output: main, rules: [...]}
+ *                                   what the command leaves as ${output} is put into the cell of the run; with
+ *                                   a slash at its end a folder. rules as below: what the command says of the
+ *                                   program's first mistake; without them "file:line: error: ..."
  *   env: {NAME: value}              the whole environment of a run
  *   etc: [/etc/fonts, {path: /etc/x, required: true}]   host paths that the cell sees too; wildcards
  *   version: {command: [...], pattern: "^Python ([0-9.]+)"}
- *   error: {style: python}          how the program reports what ended it
+ *   error: {style: python, exit_code: 1}   how the program reports what ended it, and how it exits then
+ *   error: {exit_code: 1, rules: [{pattern: "^(.*Error): (.*)", type: 1, message: 2, last: true}, ...]}
+ *                                   each line of stderr is held against the pattern, in which ${file} is the
+ *                                   program's name; type, message and line number a group of it. A rule takes
+ *                                   the first line (last: the last) that matches, and of several rules the
+ *                                   first that has something counts, for each of the three
  *   digest: [...]                   files and folders that belong to the identity of the environment;
  * wildcards install: apt-get install python3 notes: ...
  *
  * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
- * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${home} are replaced, in version.command
- * only
- * ${interpreter}; "$$" is a dollar sign, any other "$" is itself.
+ * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are replaced, in
+ * version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib is far above
+ * memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met first.
  */
 #ifndef HC_RUNTIME_MANIFEST_H
 #define HC_RUNTIME_MANIFEST_H
@@ -51,10 +59,25 @@ struct hc_runtime_path {
 };
 
 enum hc_error_style {
-    HC_ERROR_STYLE_NONE = 0,
+    HC_ERROR_STYLE_NONE = 0, /* by rules, if there are any */
     HC_ERROR_STYLE_PYTHON,
-    HC_ERROR_STYLE_JAVASCRIPT,
 };
+
+/* type, message, line: numbers of groups, 0: not in this pattern. */
+struct hc_error_rule {
+    char *pattern; /* template with ${file} */
+    unsigned type, message, line;
+    bool last;
+};
+
+struct hc_error_rules {
+    struct hc_error_rule *items;
+    size_t count;
+};
+
+/* The pattern with the name as plain text, made into a regular expression for one line: regfree() it. On a bad one the
+ * outcome is HC_BAD_INPUT and ret_reason says why. Errors: -ENOMEM. */
+int hc_error_rule_compile(const struct hc_error_rule *rule, const char *file, regex_t *ret_regex, char ret_reason[128]);
 
 struct hc_runtime {
     char *manifest_path;
@@ -63,6 +86,8 @@ struct hc_runtime {
     struct hc_strings aliases, extensions, interpreters;
     struct hc_strings run, check, compile; /* templates; without check or compile: count 0 */
     char *compile_output;                  /* NULL without compile */
+    bool compile_folder;                   /* the output is a folder */
+    struct hc_error_rules compile_rules;
     struct hc_runtime_variable *env;
     size_t env_count;
     struct hc_runtime_path *etc; /* wildcards already expanded */
@@ -72,6 +97,8 @@ struct hc_runtime {
     regex_t version_regex;
     bool version_regex_made;
     enum hc_error_style error_style;
+    struct hc_error_rules error_rules;
+    unsigned error_exit_code; /* of a program that an error ended which nobody caught; 0: not known */
     struct hc_strings digest;     /* wildcards not expanded */
     char *install, *notes;        /* notes may be NULL */
     const char *interpreter_path; /* one of interpreters; NULL when none is an executable file */
@@ -101,7 +128,7 @@ const struct hc_runtime *hc_runtime_by_extension(const struct hc_runtimes *runti
  * '-', and `output` with a slash in it. */
 struct hc_template_values {
     const char *interpreter, *file, *output, *home;
-    uint64_t threads, memory_mib;
+    uint64_t threads, memory_mib, heap_mib;
 };
 
 /* Expands one template, or each one of a list (*ret: free with hc_strings_done). Outcome: HC_BAD_INPUT for an

@@ -24,6 +24,7 @@ static const struct {
     {"home", offsetof(struct hc_template_values, home), false},
     {"threads", offsetof(struct hc_template_values, threads), true},
     {"memory_mib", offsetof(struct hc_template_values, memory_mib), true},
+    {"heap_mib", offsetof(struct hc_template_values, heap_mib), true},
 };
 
 /* The row of "${name}" at text, and its length; HC_TEMPLATE_COUNT when there is no such row. */

@@ -12,6 +12,7 @@ enum hc_template_name {
     HC_TEMPLATE_HOME,
     HC_TEMPLATE_THREADS,
     HC_TEMPLATE_MEMORY_MIB,
+    HC_TEMPLATE_HEAP_MIB,
     HC_TEMPLATE_COUNT
 };
 
