@@ -47,11 +47,14 @@ bool hc_colours(int fd);
 
 int hc_cli_run(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
+int hc_cli_doctor(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
 int hc_cli_version(int argc, char **argv);
 
 extern const struct hc_option hc_run_options[];
 extern const size_t hc_run_option_count;
+extern const struct hc_option hc_doctor_options[];
+extern const size_t hc_doctor_option_count;
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
 

@@ -15,6 +15,8 @@ const struct hc_command hc_commands[] = {
      hc_run_options, 0, hc_cli_run},
     {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.", hc_runtimes_options, 0,
      hc_cli_runtimes},
+    {"doctor", "[--json]", "Tries a real cell on this host and says what holds, what does not, and what mends it.",
+     hc_doctor_options, 0, hc_cli_doctor},
     {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
     {"version", "", "Prints the version.", NULL, 0, hc_cli_version},
 };
@@ -31,6 +33,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_run_option_count;
         else if (found.options == hc_runtimes_options)
             found.option_count = hc_runtimes_option_count;
+        else if (found.options == hc_doctor_options)
+            found.option_count = hc_doctor_option_count;
         return &found;
     }
     return NULL;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #define COMPILE_OUTPUT_MAX (128ull * 1024 * 1024)
+#define HEAP_FACTOR        4 /* heap limit of an interpreter over the memory limit of the cell: never met first */
 #define CEILING_PROCESSES  4096u
 #define CEILING_MEMORY     (64ull * 1024 * 1024 * 1024)
 
@@ -218,6 +219,13 @@ static bool version_fits(const char *wanted, const char *version)
     return strncmp(wanted, version, n) == 0 && (version[n] == '\0' || version[n] == '.');
 }
 
+/* The output of the compile step, or something in it. */
+static bool is_output(const struct hc_runtime *runtime, const char *name)
+{
+    size_t n = runtime->compile_output != NULL ? strlen(runtime->compile_output) : 0;
+    return n > 0 && strncmp(name, runtime->compile_output, n) == 0 && (name[n] == '\0' || name[n] == '/');
+}
+
 static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime **ret_runtime)
 {
     const struct hc_runtime *runtime = choose_runtime(engine, job);
@@ -240,12 +248,72 @@ static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const st
                          reason != NULL ? reason : "is not a plain name");
     (void)snprintf(job->program_name, sizeof job->program_name, "%s", name);
     for (size_t i = 0; i < job->spec.input_count; i++)
-        if (strcmp(job->spec.inputs[i].name, name) == 0 ||
-            (runtime->compile_output != NULL && strcmp(job->spec.inputs[i].name, runtime->compile_output) == 0))
+        if (strcmp(job->spec.inputs[i].name, name) == 0 || is_output(runtime, job->spec.inputs[i].name))
             return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "file",
                              "--file: the name in the cell '%.200s' is that of the program", job->spec.inputs[i].name);
     *ret_runtime = runtime;
     return 0;
+}
+
+/* ---- what a compile step made ---- */
+
+/* Files for the plan of the run's cell; their names are those of the listing. */
+struct compiled {
+    struct hc_collection listing;
+    struct hc_plan_file *files;
+    size_t count;
+};
+
+static void compiled_done(struct compiled *compiled)
+{
+    for (size_t i = 0; i < compiled->count; i++)
+        free((void *)(uintptr_t)compiled->files[i].data);
+    free(compiled->files);
+    hc_collection_done(&compiled->listing);
+}
+
+static int take_output(int working_folder, const struct hc_artifact *artifact, uint64_t *left_bytes,
+                       struct compiled *compiled)
+{
+    struct hc_plan_file *file = &compiled->files[compiled->count];
+    uint8_t *data = NULL;
+    const char *reason;
+    bool folder = strcmp(artifact->type, "folder") == 0;
+    if ((!artifact->plain && !folder) || !hc_plan_name_ok(artifact->path, &reason))
+        return -EINVAL;
+    *file = (struct hc_plan_file){.name = artifact->path, .folder = folder, .mode = 0555};
+    if (!folder) {
+        int error = hc_collect_read(working_folder, artifact->path, *left_bytes, &data, &file->bytes);
+        if (error < 0)
+            return error;
+        file->data = data;
+        *left_bytes -= file->bytes;
+    }
+    compiled->count++;
+    return 0;
+}
+
+/* The folder or the one file that the manifest names; -ENOENT when it is not there, -EINVAL when it is something else. */
+static int read_output(const struct hc_job *job, const struct hc_runtime *runtime, const struct hc_outcome *outcome,
+                       struct compiled *compiled)
+{
+    struct hc_collect_rules rules = {
+        .glob = "", .program_name = job->program_name, .spec = &job->spec, .program_uid = outcome->host_uid};
+    uint64_t left_bytes = COMPILE_OUTPUT_MAX;
+    int error = hc_collect(outcome->cell->working_folder, &rules, &compiled->listing);
+    if (error < 0)
+        return error;
+    if (compiled->listing.truncated)
+        return -EFBIG;
+    compiled->files = calloc(compiled->listing.count + 1, sizeof *compiled->files);
+    if (compiled->files == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < compiled->listing.count && error == 0; i++)
+        if (is_output(runtime, compiled->listing.artifacts[i].path))
+            error = take_output(outcome->cell->working_folder, &compiled->listing.artifacts[i], &left_bytes, compiled);
+    if (error == 0 && compiled->count == 0)
+        error = -ENOENT;
+    return error == 0 && compiled->files[0].folder != runtime->compile_folder ? -EINVAL : error;
 }
 
 /* ---- one command in a cell ---- */
@@ -343,10 +411,10 @@ static int append_args(struct command *command, const struct hc_spec *spec)
     return 0;
 }
 
-static int list_files(struct command *command, const struct hc_job *job, const struct hc_plan_file *extra)
+static int list_files(struct command *command, const struct hc_job *job, const struct compiled *compiled)
 {
     const struct hc_spec *spec = &job->spec;
-    command->files = calloc(spec->input_count + 2, sizeof *command->files);
+    command->files = calloc(spec->input_count + 1 + (compiled != NULL ? compiled->count : 0), sizeof *command->files);
     if (command->files == NULL)
         return -ENOMEM;
     command->files[command->file_count++] = (struct hc_plan_file){
@@ -358,15 +426,15 @@ static int list_files(struct command *command, const struct hc_job *job, const s
                                                                       .mode = spec->inputs[i].mode,
                                                                       .data = spec->inputs[i].data,
                                                                       .bytes = spec->inputs[i].bytes};
-    if (extra != NULL)
-        command->files[command->file_count++] = *extra;
+    for (size_t i = 0; compiled != NULL && i < compiled->count; i++)
+        command->files[command->file_count++] = compiled->files[i];
     return 0;
 }
 
 enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
 
 static int build_command(struct hc_job *job, const struct hc_runtime *runtime, enum command_kind kind,
-                         const struct hc_plan_file *extra, struct command *ret_command)
+                         const struct compiled *compiled, struct command *ret_command)
 {
     char file[300], output[300];
     (void)snprintf(file, sizeof file, "%s%s", job->program_name[0] == '-' ? "./" : "", job->program_name);
@@ -376,7 +444,8 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                         .output = output,
                                         .home = "/tmp/home",
                                         .threads = threads_for(job),
-                                        .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20};
+                                        .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20,
+                                        .heap_mib = HEAP_FACTOR * (job->effective.limits[HC_LIMIT_MEMORY] >> 20)};
     const struct hc_strings *templates = kind == COMMAND_RUN     ? &runtime->run
                                          : kind == COMMAND_CHECK ? &runtime->check
                                                                  : &runtime->compile;
@@ -388,7 +457,7 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
     if (error == 0 && kind == COMMAND_RUN)
         error = append_args(ret_command, &job->spec);
     if (error == 0)
-        error = list_files(ret_command, job, extra);
+        error = list_files(ret_command, job, compiled);
     return error > 0 ? -EINVAL : error;
 }
 
@@ -483,12 +552,11 @@ static void end_outcome(struct hc_engine *engine, struct hc_outcome *outcome)
 /* ---- compile, run, check ---- */
 
 static int compile(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
-                   const struct hc_live *live, struct hc_plan_file *ret_output)
+                   const struct hc_live *live, struct compiled *ret_compiled)
 {
     struct command command;
     struct hc_outcome *outcome = &job->compile.outcome;
     uint64_t began_us = hc_now_us();
-    uint8_t *data = NULL;
     struct hc_live quiet = {.out = -1, .err = live != NULL ? live->err : -1,
                             .visible_err = live != NULL && live->visible_err,
                             .cancel_fd = live != NULL ? live->cancel_fd : -1};
@@ -503,14 +571,11 @@ static int compile(struct hc_engine *engine, struct hc_job *job, const struct hc
     if (outcome->started == HC_NEVER_STARTED) {
         error = refuse_not_started(job, outcome);
     } else if (job->compile.verdict.status == HC_STATUS_OK) {
-        error = hc_collect_read(outcome->cell->working_folder, runtime->compile_output, COMPILE_OUTPUT_MAX, &data,
-                                &ret_output->bytes);
-        if (error < 0) {
+        error = read_output(job, runtime, outcome, ret_compiled);
+        if (error < 0 && error != -ENOMEM) {
             job->compile.verdict.status = HC_STATUS_COMPILE_ERROR;
             error = 0;
         }
-        *ret_output = (struct hc_plan_file){
-            .name = runtime->compile_output, .mode = 0555, .data = data, .bytes = ret_output->bytes};
     }
     end_outcome(engine, outcome);
     job->compile_us = hc_now_us() - began_us;
@@ -518,8 +583,9 @@ static int compile(struct hc_engine *engine, struct hc_job *job, const struct hc
 }
 
 /* The verdict of a failed compile stage is the run's: limits keep their names, a refusal of the compiler is compile_error. */
-static void take_compile_verdict(struct hc_job *job)
+static void take_compile_verdict(struct hc_job *job, const struct hc_runtime *runtime)
 {
+    const struct hc_captured *err = &job->compile.outcome.err;
     job->verdict = job->compile.verdict;
     if (job->verdict.status == HC_STATUS_RUNTIME_ERROR || job->verdict.status == HC_STATUS_OK)
         job->verdict.status = HC_STATUS_COMPILE_ERROR;
@@ -531,9 +597,11 @@ static void take_compile_verdict(struct hc_job *job)
     job->outcome.residue = job->compile.outcome.residue;
     job->outcome.has_residue = job->compile.outcome.has_residue;
     job->outcome.mounts = job->compile.outcome.mounts != NULL ? strdup(job->compile.outcome.mounts) : NULL;
-    if (job->compile.outcome.err.data != NULL)
-        hc_diagnose_compiler((const char *)job->compile.outcome.err.data, job->compile.outcome.err.kept_bytes,
-                             job->program_name, &job->diagnosis);
+    if (err->data != NULL && runtime->compile_rules.count > 0)
+        hc_diagnose_rules(&runtime->compile_rules, (const char *)err->data, err->kept_bytes, true, job->program_name,
+                          &job->diagnosis);
+    else if (err->data != NULL)
+        hc_diagnose_compiler((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
 }
 
 /* Only after a failure, so that success costs nothing. */
@@ -573,14 +641,15 @@ static void diagnose(struct hc_job *job, const struct hc_runtime *runtime)
         return;
     if (runtime->error_style == HC_ERROR_STYLE_PYTHON)
         hc_diagnose_python((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
-    else if (strcmp(runtime->name, "bash") == 0)
-        hc_diagnose_shell((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
-    if (job->verdict.cause == HC_CAUSE_EXIT_CODE && job->diagnosis.found &&
-        runtime->error_style == HC_ERROR_STYLE_PYTHON && job->verdict.exit_code == 1)
+    else
+        hc_diagnose_rules(&runtime->error_rules, (const char *)err->data, err->kept_bytes, false, job->program_name,
+                          &job->diagnosis);
+    if (job->verdict.cause == HC_CAUSE_EXIT_CODE && job->diagnosis.found && runtime->error_exit_code > 0 &&
+        job->verdict.exit_code == (int)runtime->error_exit_code)
         job->verdict.cause = HC_CAUSE_EXCEPTION;
 }
 
-static int collect(struct hc_job *job)
+static int collect(struct hc_job *job, const struct hc_runtime *runtime)
 {
     uint64_t began_us = hc_now_us();
     struct hc_collect_rules rules = {
@@ -588,6 +657,7 @@ static int collect(struct hc_job *job)
         .total_bytes = job->effective.limits[HC_LIMIT_ARTIFACTS],
         .file_bytes = job->effective.limits[HC_LIMIT_ARTIFACT_SIZE],
         .file_count = job->effective.limits[HC_LIMIT_ARTIFACT_COUNT],
+        .compile_output = runtime->compile_output,
         .program_name = job->program_name,
         .spec = &job->spec,
         .program_uid = job->outcome.host_uid,
@@ -614,7 +684,7 @@ static int finish_run(struct hc_job *job, const json_t *predicates, const char *
 }
 
 static int run_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
-                       const struct hc_live *live, const struct hc_plan_file *compiled)
+                       const struct hc_live *live, const struct compiled *compiled)
 {
     struct command command;
     int error = build_command(job, runtime, COMMAND_RUN, compiled, &command);
@@ -639,24 +709,24 @@ static int run_program(struct hc_engine *engine, struct hc_job *job, const struc
 static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
                    const struct hc_live *live, const json_t *predicates, const char *out_folder)
 {
-    struct hc_plan_file compiled = {0};
+    struct compiled compiled = {0};
     int error = 0;
     hc_rfc3339_now(job->cell_created_at);
     if (runtime->compile.count > 0) {
         error = compile(engine, job, runtime, live, &compiled);
-        if (error != 0)
-            return error;
-        if (job->compile.verdict.status != HC_STATUS_OK) {
-            take_compile_verdict(job);
+        if (error == 0 && job->compile.verdict.status != HC_STATUS_OK) {
+            compiled_done(&compiled);
+            take_compile_verdict(job, runtime);
             return hc_accept(job, predicates);
         }
     }
-    error = run_program(engine, job, runtime, live, compiled.name != NULL ? &compiled : NULL);
-    free((void *)(uintptr_t)compiled.data);
+    if (error == 0)
+        error = run_program(engine, job, runtime, live, &compiled);
+    compiled_done(&compiled);
     if (error != 0)
         return error;
     if (job->outcome.cell != NULL && job->outcome.cell->working_folder >= 0)
-        error = collect(job);
+        error = collect(job, runtime);
     if (error < 0)
         (void)fault(job, HC_STAGE_COLLECT, error);
     error = check_syntax(engine, job, runtime);

@@ -1,0 +1,173 @@
+#include "kernel/host.h"
+
+#include "kernel/files.h"
+#include "kernel/syscalls.h"
+#include "kernel/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* The first line of a small file; false when it can't be read. */
+static bool first_line(const char *path, char *value, size_t size)
+{
+    if (hc_file_read(AT_FDCWD, path, value, size) < 0)
+        return false;
+    value[strcspn(value, "\n")] = '\0';
+    return true;
+}
+
+static enum hc_host_state kernel_version(char *value, size_t size)
+{
+    struct utsname name;
+    unsigned major = 0, minor = 0;
+    if (uname(&name) != 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+        return HC_HOST_UNKNOWN;
+    (void)snprintf(value, size, "%.60s", name.release);
+    if (major < 5 || (major == 5 && minor < 14))
+        return HC_HOST_BAD;
+    return major < 6 || (major == 6 && minor < 1) ? HC_HOST_WEAK : HC_HOST_GOOD;
+}
+
+static enum hc_host_state user_namespaces(char *value, size_t size)
+{
+    uint64_t most = 0;
+    if (hc_file_read_number(AT_FDCWD, "/proc/sys/user/max_user_namespaces", &most) < 0)
+        return HC_HOST_BAD;
+    (void)snprintf(value, size, "user.max_user_namespaces = %llu", (unsigned long long)most);
+    return most == 0 ? HC_HOST_BAD : HC_HOST_GOOD;
+}
+
+static enum hc_host_state apparmor(char *value, size_t size)
+{
+    char text[32];
+    if (!first_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof text)) {
+        (void)snprintf(value, size, "no restriction of user namespaces");
+        return HC_HOST_GOOD;
+    }
+    (void)snprintf(value, size, "kernel.apparmor_restrict_unprivileged_userns = %s", text);
+    return text[0] == '0' ? HC_HOST_GOOD : HC_HOST_WEAK;
+}
+
+static enum hc_host_state cgroup_layout(char *value, size_t size)
+{
+    char controllers[256] = "", v1[256] = "";
+    bool v2 = first_line("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof controllers);
+    bool hybrid = !v2 && (first_line("/sys/fs/cgroup/unified/cgroup.controllers", v1, sizeof v1));
+    (void)snprintf(value, size, "%s", v2 ? "cgroup2" : hybrid ? "hybrid: v1 controllers beside a cgroup2 tree" : "no cgroup2 tree at the usual places");
+    if (v2 && (strstr(controllers, "memory") == NULL || strstr(controllers, "pids") == NULL))
+        return HC_HOST_BAD;
+    return v2 ? HC_HOST_GOOD : hybrid ? HC_HOST_WEAK : HC_HOST_BAD;
+}
+
+static enum hc_host_state core_pattern(char *value, size_t size)
+{
+    if (!first_line("/proc/sys/kernel/core_pattern", value, size))
+        return HC_HOST_UNKNOWN;
+    return value[0] == '|' || value[0] == '@' ? HC_HOST_WEAK : HC_HOST_GOOD;
+}
+
+static enum hc_host_state tiocsti(char *value, size_t size)
+{
+    char text[32];
+    if (!first_line("/proc/sys/dev/tty/legacy_tiocsti", text, sizeof text)) {
+        (void)snprintf(value, size, "dev.tty.legacy_tiocsti is not there");
+        return HC_HOST_WEAK;
+    }
+    (void)snprintf(value, size, "dev.tty.legacy_tiocsti = %s", text);
+    return text[0] == '0' ? HC_HOST_GOOD : HC_HOST_WEAK;
+}
+
+static enum hc_host_state swap(char *value, size_t size)
+{
+    char table[1024];
+    long n = hc_file_read(AT_FDCWD, "/proc/swaps", table, sizeof table);
+    if (n < 0)
+        return HC_HOST_UNKNOWN;
+    const char *second = strchr(table, '\n');
+    bool none = second == NULL || second[1] == '\0';
+    (void)snprintf(value, size, "%s", none ? "none" : "in use");
+    return none ? HC_HOST_GOOD : HC_HOST_WEAK;
+}
+
+static enum hc_host_state pressure(char *value, size_t size)
+{
+    bool there = faccessat(AT_FDCWD, "/proc/pressure/cpu", F_OK, 0) == 0;
+    (void)snprintf(value, size, "/proc/pressure %s", there ? "is there" : "is missing");
+    return there ? HC_HOST_GOOD : HC_HOST_WEAK;
+}
+
+static enum hc_host_state landlock(char *value, size_t size)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+    (void)snprintf(value, size, abi > 0 ? "ABI %ld" : "not available", abi);
+    return abi > 0 ? HC_HOST_GOOD : HC_HOST_WEAK;
+}
+
+static enum hc_host_state io_uring(char *value, size_t size)
+{
+    char text[32];
+    if (!first_line("/proc/sys/kernel/io_uring_disabled", text, sizeof text)) {
+        (void)snprintf(value, size, "kernel.io_uring_disabled is not there");
+        return HC_HOST_GOOD; /* cells can't reach it in any case */
+    }
+    (void)snprintf(value, size, "kernel.io_uring_disabled = %s", text);
+    return HC_HOST_GOOD;
+}
+
+static enum hc_host_state threads_of_a_core(char *value, size_t size)
+{
+    if (!first_line("/sys/devices/system/cpu/smt/control", value, size)) {
+        (void)snprintf(value, size, "unknown");
+        return HC_HOST_UNKNOWN;
+    }
+    return strcmp(value, "on") == 0 ? HC_HOST_WEAK : HC_HOST_GOOD;
+}
+
+static enum hc_host_state same_page_merging(char *value, size_t size)
+{
+    char text[32];
+    if (!first_line("/sys/kernel/mm/ksm/run", text, sizeof text)) {
+        (void)snprintf(value, size, "not built in");
+        return HC_HOST_GOOD;
+    }
+    (void)snprintf(value, size, "ksm/run = %s", text);
+    return text[0] == '1' ? HC_HOST_WEAK : HC_HOST_GOOD;
+}
+
+static enum hc_host_state subordinate_ids(char *value, size_t size)
+{
+    char table[4096];
+    long n = hc_file_read(AT_FDCWD, "/etc/subuid", table, sizeof table);
+    (void)snprintf(value, size, "/etc/subuid %s", n > 0 ? "has ranges" : n == 0 ? "is empty" : "is missing");
+    return HC_HOST_GOOD; /* root takes its own range */
+}
+
+const struct hc_host_check hc_host_checks[] = {
+    {"kernel", kernel_version, "the calls that cells are built with need Linux 5.14", "a newer kernel"},
+    {"user_namespaces", user_namespaces, "every cell is one", "sysctl -w user.max_user_namespaces=15000"},
+    {"apparmor", apparmor, "an ordinary user's namespaces would come without rights; root's do not",
+     "an AppArmor profile for hotcell-hall with the rule `userns,`"},
+    {"cgroups", cgroup_layout, "limits, counters and the killing of a whole cell",
+     "mount cgroup2 with the memory, pids and cpu controllers (systemd.unified_cgroup_hierarchy=1)"},
+    {"landlock", landlock, "a second lock on files", "add landlock to lsm= on the kernel command line"},
+    {"core_pattern", core_pattern,
+     "a handler behind a pipe runs as root on the host; cells set the one limit that keeps it from being started",
+     "sysctl -w kernel.core_pattern=core"},
+    {"tiocsti", tiocsti, "typing into a terminal from a program; cells have no terminal and the filter refuses it",
+     "sysctl -w dev.tty.legacy_tiocsti=0"},
+    {"swap", swap, "memory beyond the limit could be swapped; secrets could reach the disk", "swapoff -a"},
+    {"pressure", pressure, "says whether timings were taken on a busy host", "psi=1 on the kernel command line"},
+    {"io_uring", io_uring, "its operations pass by any filter; cells can't open one", NULL},
+    {"smt", threads_of_a_core, "two cells on one core can watch each other's timing",
+     "echo off > /sys/devices/system/cpu/smt/control"},
+    {"ksm", same_page_merging, "merged pages tell one cell what another one holds", "echo 0 > /sys/kernel/mm/ksm/run"},
+    {"subordinate_ids", subordinate_ids, "where an ordinary user's cells would get their ids from", NULL},
+};
+const size_t hc_host_check_count = sizeof hc_host_checks / sizeof *hc_host_checks;
+
+const char *hc_host_state_name(enum hc_host_state state)
+{
+    static const char *const names[] = {"good", "weak", "bad", "unknown"};
+    return names[state];
+}
