@@ -2,8 +2,23 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
 
 enum { DIGEST_BYTES = 32 };
+
+/* EVP_sha256() makes every initialisation look the algorithm up again, which costs more than hashing a small file. Fetched once;
+ * when two threads do so at once, one of the two objects is let go. */
+static const EVP_MD *algorithm(void)
+{
+    static EVP_MD *fetched;
+    EVP_MD *md = __atomic_load_n(&fetched, __ATOMIC_ACQUIRE), *none = NULL;
+    if (md == NULL && (md = EVP_MD_fetch(NULL, "SHA256", NULL)) != NULL &&
+        !__atomic_compare_exchange_n(&fetched, &none, md, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        EVP_MD_free(md);
+        md = none;
+    }
+    return md;
+}
 
 int hc_sha256_init(struct hc_sha256 *sha)
 {
@@ -11,7 +26,7 @@ int hc_sha256_init(struct hc_sha256 *sha)
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     if (!context)
         return -ENOMEM;
-    if (EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1) {
+    if (algorithm() == NULL || EVP_DigestInit_ex(context, algorithm(), NULL) != 1) {
         EVP_MD_CTX_free(context);
         return -EIO;
     }

@@ -158,6 +158,14 @@ static int run_job(struct hc_run_request *request, struct hc_job *job)
     if (faults != NULL)
         (void)sscanf(faults, "%u:%u", &options.fault_program, &options.fault_nth);
 #endif
+    /* The usual request needs one manifest of all: by its name, or Python's when nothing points elsewhere. */
+    char only[64];
+    const struct hc_spec *spec = &request->spec;
+    if (spec->language != NULL || spec->program_name == NULL) {
+        (void)snprintf(only, sizeof only, "%.*s", (int)strcspn(spec->language != NULL ? spec->language : "python", "@"),
+                       spec->language != NULL ? spec->language : "python");
+        options.only_language = only;
+    }
     hc_autoclose int cancel = cancel_descriptor();
     struct hc_live live = {.out = request->json ? -1 : 1, .err = request->json ? -1 : 2, .cancel_fd = cancel};
     live.visible_out = live.out >= 0 && isatty(1);

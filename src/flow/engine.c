@@ -22,7 +22,7 @@
 
 struct hc_engine {
     struct hc_engine_options options;
-    char *programs, *only_language;
+    char *programs;
     struct hc_runtimes *runtimes;
     struct hc_hall *hall;
 };
@@ -35,14 +35,17 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (engine == NULL || folder == NULL)
         return -ENOMEM;
     const char *folders[] = {folder, "/etc/hotcell/runtimes"};
-    int outcome = hc_runtimes_load(folders, 2, &engine->runtimes, problem);
+    int outcome = -ENOENT;
+    if (options->only_language != NULL)
+        outcome = hc_runtimes_load_one(folders, 2, options->only_language, &engine->runtimes, problem);
+    if (outcome == -ENOENT) /* none given, or an alias */
+        outcome = hc_runtimes_load(folders, 2, &engine->runtimes, problem);
     if (outcome != 0)
         return outcome;
     engine->options = *options;
     if (options->fault_program == HC_FAULT_LIBRARY)
         hc_fault_arm(options->fault_nth);
     engine->programs = strdup(options->programs != NULL ? options->programs : hc_default_programs());
-    engine->only_language = options->only_language != NULL ? strdup(options->only_language) : NULL;
     *ret_engine = hc_take_pointer(&engine);
     return 0;
 }
@@ -54,7 +57,6 @@ void hc_engine_close(struct hc_engine *engine)
     hc_hall_close(engine->hall);
     hc_runtimes_done(engine->runtimes);
     free(engine->programs);
-    free(engine->only_language);
     free(engine);
 }
 
@@ -127,8 +129,6 @@ static uint32_t collect_binds(const struct hc_engine *engine, struct hc_bind *bi
             count = add_bind(binds, count, top[i], false);
     for (size_t i = 0; i < engine->runtimes->count; i++) {
         const struct hc_runtime *runtime = &engine->runtimes->items[i];
-        if (engine->only_language != NULL && strcmp(engine->only_language, runtime->name) != 0)
-            continue;
         for (size_t e = 0; e < runtime->etc_count; e++)
             count = add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].required);
     }

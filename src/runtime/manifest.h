@@ -116,6 +116,11 @@ struct hc_runtimes {
 int hc_runtimes_load(const char *const *folders, size_t count, struct hc_runtimes **ret,
                      struct hc_problem *problem);
 
+/* Reads only NAME.yaml, the first there is: for a caller that needs one runtime and knows its name. -ENOENT: no such file (the
+ * name may be an alias); else as hc_runtimes_load. */
+int hc_runtimes_load_one(const char *const *folders, size_t count, const char *name, struct hc_runtimes **ret,
+                         struct hc_problem *problem);
+
 /* Releases everything; NULL is allowed. */
 void hc_runtimes_done(struct hc_runtimes *runtimes);
 

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static const char *find_equal(const struct hc_strings *list, const char *text)
 {
@@ -134,6 +135,33 @@ static int load_folder(struct hc_runtimes *all, const char *folder, struct hc_pr
         free(entries[i]);
     }
     free(entries);
+    return r;
+}
+
+/* A file is named after its runtime, so one of that name can be read alone; -ENOENT when there is none. */
+static int load_named(struct hc_runtimes *all, const char *folder, const char *name, struct hc_problem *problem)
+{
+    hc_autofree char *path = hc_printf("%s/%s.yaml", folder, name);
+    if (!path)
+        return -ENOMEM;
+    if (strchr(name, '/') || access(path, R_OK) != 0)
+        return -ENOENT;
+    return load_file(all, path, problem);
+}
+
+int hc_runtimes_load_one(const char *const *folders, size_t count, const char *name, struct hc_runtimes **ret,
+                         struct hc_problem *problem)
+{
+    struct hc_runtimes *all = calloc(1, sizeof *all);
+    int r = all ? -ENOENT : -ENOMEM;
+    for (size_t i = 0; r == -ENOENT && i < count; i++)
+        r = load_named(all, folders[i], name, problem);
+    if (r == 0 && !has_name(&all->items[0], name))
+        r = -ENOENT;
+    if (r == 0)
+        *ret = all;
+    else
+        hc_runtimes_done(all);
     return r;
 }
 
