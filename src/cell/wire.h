@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HC_WIRE_VERSION 2
+#define HC_WIRE_VERSION 3
 
 /* Ids inside the hall (256 of them, mapped to one slice of host ids). */
 #define HC_HALL_IDS      256
@@ -145,6 +145,7 @@ enum hc_meter {
     HC_METER_CPU_STAT,    /* v2 cpu.stat (the controller-less leaf has it too) */
     HC_METER_CPUACCT,     /* v1 cpuacct.usage */
     HC_METER_CPUACCT_STAT, /* v1 cpuacct.stat */
+    HC_METER_INIT,        /* pidfd of process 1: when it is dead, everything in the cell is */
     HC_METER_OOM_EVENT,   /* v1: an eventfd raised when the group runs out of memory */
     HC_METER_COUNT
 };

@@ -46,6 +46,7 @@ __attribute__((format(printf, 1, 2))) void hc_say(const char *format, ...);
 bool hc_colours(int fd);
 
 int hc_cli_run(int argc, char **argv);
+int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
@@ -53,6 +54,9 @@ int hc_cli_version(int argc, char **argv);
 
 extern const struct hc_option hc_run_options[];
 extern const size_t hc_run_option_count;
+#define HC_EVAL_OPTION_MAX 40
+extern struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX]; /* filled by the function below */
+size_t hc_eval_options_fill(void);
 extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
 extern const struct hc_option hc_runtimes_options[];

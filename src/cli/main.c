@@ -13,6 +13,8 @@ HC_FAULT_STORAGE
 const struct hc_command hc_commands[] = {
     {"run", "[options] [FILE | -c CODE | -] [-- ARG...]", "Runs one program in a fresh cell and says how it ended.",
      hc_run_options, 0, hc_cli_run},
+    {"eval", "[options] FILE.jsonl", "Runs every item of a data set and prints what became of them.", hc_eval_options_table, 0,
+     hc_cli_eval},
     {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.", hc_runtimes_options, 0,
      hc_cli_runtimes},
     {"doctor", "[--json]", "Tries a real cell on this host and says what holds, what does not, and what mends it.",
@@ -33,6 +35,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_run_option_count;
         else if (found.options == hc_runtimes_options)
             found.option_count = hc_runtimes_option_count;
+        else if (found.options == hc_eval_options_table)
+            found.option_count = hc_eval_options_fill();
         else if (found.options == hc_doctor_options)
             found.option_count = hc_doctor_option_count;
         return &found;

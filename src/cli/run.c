@@ -148,7 +148,7 @@ static int cancel_descriptor(void)
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run_job(struct hc_run_request *request, struct hc_job *job)
+static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc_engine **ret_engine)
 {
     struct hc_engine *engine = NULL;
     struct hc_problem problem = {0};
@@ -183,7 +183,8 @@ static int run_job(struct hc_run_request *request, struct hc_job *job)
         request->spec.stdin_fd = -1;
         error = hc_engine_run(engine, job, &live, request->predicates, request->out);
     }
-    hc_engine_close(engine);
+    hc_engine_leave(engine);
+    *ret_engine = engine;
     return error;
 }
 
@@ -191,6 +192,7 @@ int hc_cli_run(int argc, char **argv)
 {
     struct hc_run_request request;
     struct hc_store *store = NULL;
+    struct hc_engine *engine = NULL;
     struct hc_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return 125;
@@ -203,7 +205,7 @@ int hc_cli_run(int argc, char **argv)
     if (error == 0)
         error = open_store(&request, &store, &job->refusal);
     if (error == 0)
-        error = run_job(&request, job);
+        error = run_job(&request, job, &engine);
     else if (error == HC_REFUSED)
         hc_job_refuse(job);
     if (job->spec.profile == NULL) { /* never got to the engine: the record speaks of the request as far as it was read */
@@ -215,7 +217,7 @@ int hc_cli_run(int argc, char **argv)
     json_t *record = error >= 0 ? answer_of(job, store) : NULL;
     int code = exit_code(job, predicates);
     if (record == NULL || (request.json && print_record(record) < 0)) {
-        hc_say("out of memory, or the answer can't be written");
+        hc_say(record == NULL ? "out of memory" : "the record can't be written to standard output");
         code = 125;
     }
     if (!request.json && record != NULL) {
@@ -224,6 +226,7 @@ int hc_cli_run(int argc, char **argv)
     }
     json_decref(record);
     hc_store_close(store);
+    hc_engine_close(engine); /* when we are gone, so is the hall */
     hc_run_request_done(&request);
     hc_job_done(job);
     free(job);

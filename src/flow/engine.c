@@ -50,6 +50,12 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     return 0;
 }
 
+void hc_engine_leave(struct hc_engine *engine)
+{
+    if (engine != NULL)
+        hc_hall_leave(engine->hall);
+}
+
 void hc_engine_close(struct hc_engine *engine)
 {
     if (engine == NULL)

@@ -25,6 +25,8 @@ struct hc_engine;
 
 /* HC_BAD_INPUT: a manifest is wrong, `problem` says where. */
 int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine, struct hc_problem *problem);
+/* No more jobs: the hall's end begins and goes on beside the caller's other work, until hc_engine_close waits for it. */
+void hc_engine_leave(struct hc_engine *engine);
 void hc_engine_close(struct hc_engine *engine);
 
 const struct hc_runtimes *hc_engine_runtimes(const struct hc_engine *engine);

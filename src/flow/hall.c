@@ -186,13 +186,19 @@ int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hal
     return 0;
 }
 
+void hc_hall_leave(struct hc_hall *hall)
+{
+    for (uint32_t slot = 0; hall != NULL && slot < HC_CELL_MAX; slot++)
+        close_handle(&hall->cells[slot]);
+    if (hall != NULL)
+        hc_close_fd(&hall->socket);
+}
+
 void hc_hall_close(struct hc_hall *hall)
 {
     if (hall == NULL)
         return;
-    for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++)
-        close_handle(&hall->cells[slot]);
-    hc_close_fd(&hall->socket);
+    hc_hall_leave(hall);
     while (waitpid(hall->guard, NULL, 0) < 0 && errno == EINTR)
         continue;
     free(hall);

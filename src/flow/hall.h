@@ -46,6 +46,8 @@ enum { HC_SETUP_FAILED = 1 };
 
 int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hall,
                  struct hc_setup_failure *ret_failure);
+/* Lets the keeper go, which takes every cell along; nothing is waited for. hc_hall_close is still to be called. */
+void hc_hall_leave(struct hc_hall *hall);
 /* Ends the keeper with every cell and waits until the hall's cgroups are gone. */
 void hc_hall_close(struct hc_hall *hall);
 

@@ -103,6 +103,9 @@ int hc_meter_kill_all(const struct hc_cell_handle *cell)
         return -ENODEV;
     if (write(cell->meters[HC_METER_KILL], "1", 1) != 1)
         return -errno;
+    /* The death of process 1 is the last one in its pid namespace, and the kernel tells of it at once. */
+    struct pollfd death = {.fd = cell->meters[HC_METER_INIT], .events = POLLIN};
+    (void)poll(&death, 1, death.fd >= 0 ? KILL_TIMEOUT_MS : 0);
     for (uint64_t pause_us = 100; hc_meter_populated(cell); pause_us = pause_us < 4000 ? pause_us * 2 : 4000) {
         if (hc_now_us() > deadline_us)
             return -ETIMEDOUT;

@@ -35,6 +35,7 @@ struct hc_keeper {
     int epoll;
     int cells_folder; /* "cells" in the cgroup2 tree */
     uint32_t mounts_at_start;
+    bool host_without_swap; /* when the keeper started */
     struct hc_cell cells[HC_CELL_MAX];
 };
 

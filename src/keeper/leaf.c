@@ -91,7 +91,7 @@ static int limit_memory(const struct hc_keeper *keeper, struct hc_cell *cell, ui
     if (error == 0)
         cell->facts.layers_applied |= 1ull << HC_LAYER_MEMORY_LIMIT;
     /* Without swap accounting a host without swap gives the same guarantee: only the head line of the table. */
-    if (error == 0 && hc_count_lines("/proc/swaps") == 1)
+    if (error == 0 && keeper->host_without_swap)
         cell->facts.layers_applied |= 1ull << HC_LAYER_NO_SWAP;
     return error;
 }
@@ -219,6 +219,7 @@ unsigned hc_leaf_meters(const struct hc_keeper *keeper, const struct hc_cell *ce
     }
     if (cell->leaves[HC_CONTROLLER_MEMORY] >= 0 && by_meter[HC_METER_OOM] >= 0)
         by_meter[HC_METER_OOM_EVENT] = oom_eventfd(cell->leaves[HC_CONTROLLER_MEMORY], by_meter[HC_METER_OOM]);
+    by_meter[HC_METER_INIT] = fcntl(cell->init_pidfd, F_DUPFD_CLOEXEC, 0);
     for (int m = 0; m < HC_METER_COUNT; m++)
         if (by_meter[m] >= 0) {
             ret_fds[count++] = by_meter[m];

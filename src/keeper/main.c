@@ -316,6 +316,7 @@ static int set_up(void)
     for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++)
         clear_cell(&keeper.cells[slot], slot);
     keeper.mounts_at_start = hc_count_lines("/proc/self/mountinfo");
+    keeper.host_without_swap = hc_count_lines("/proc/swaps") == 1; /* the head of the table and nothing in it */
     int error = watch(HC_FD_KEEPER_SOCKET, SOURCE_LIBRARY, 0);
     if (error < 0)
         return error;
