@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #define ID_BYTES_MAX  512
@@ -107,8 +108,8 @@ static int check_stdin(const json_t *input, struct hc_refusal *refusal)
     if (!json_is_object(input))
         return 0;
     const json_t *text = json_object_get(input, "repeat"), *times = json_object_get(input, "times");
-    json_int_t count = json_integer_value(times);
-    if (json_object_size(input) != 2 || !json_is_string(text) || !json_is_integer(times))
+    double count = json_number_value(times); /* a real where the line holds integers beyond 64 bits */
+    if (json_object_size(input) != 2 || !json_is_string(text) || !json_is_number(times) || count != floor(count))
         return bad(refusal, "stdin", "must be null, a text, or {repeat, times}");
     if (count < 0 || count > REPEATS_MAX ||
         (uint64_t)count * json_string_length(text) > HC_SPEC_INPUT_BYTES_MAX)

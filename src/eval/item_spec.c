@@ -55,12 +55,12 @@ static int take_code(const struct hc_eval_item *item, struct hc_spec *spec)
 static int take_stdin(const json_t *input, struct hc_spec *spec)
 {
     const json_t *text = json_is_object(input) ? json_object_get(input, "repeat") : input;
-    json_int_t times = json_is_object(input) ? json_integer_value(json_object_get(input, "times")) : 1;
+    uint64_t times = json_is_object(input) ? (uint64_t)json_number_value(json_object_get(input, "times")) : 1;
     if (!json_is_string(text))
         return 0;
     hc_autoclose int fd = memfd_create("stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     int error = fd < 0 ? -errno : 0;
-    for (json_int_t i = 0; i < times && error == 0; i++)
+    for (uint64_t i = 0; i < times && error == 0; i++)
         error = hc_write_all(fd, json_string_value(text), json_string_length(text));
     if (error == 0 && (lseek(fd, 0, SEEK_SET) != 0 ||
                        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0))

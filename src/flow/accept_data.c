@@ -53,7 +53,7 @@ void hc_judge_exception(const struct hc_job *job, const json_t *predicate, struc
     answer->ok = named && job->verdict.status != HC_STATUS_OK ? HC_YES : HC_NO;
 }
 
-/* ---- answers: [[name, value], …] against lines @name[value] ---- */
+/* ---- answers: [[name, value], …] against @name[value] in the output ---- */
 
 const char *hc_check_answers(const json_t *predicate, char room[256])
 {
@@ -73,23 +73,30 @@ const char *hc_check_answers(const json_t *predicate, char room[256])
     return NULL;
 }
 
-/* The value of the last line @name[value]; the value ends at the line's last bracket. */
+/* Where the bracket that opened before `text` closes, on the same line; NULL: nowhere. */
+static const char *closing(const char *text, const char *end)
+{
+    for (unsigned depth = 1; text < end && *text != '\n'; text++) {
+        depth += *text == '[' ? 1 : *text == ']' ? -1u : 0;
+        if (depth == 0)
+            return text;
+    }
+    return NULL;
+}
+
+/* The value of the last @name[value]; several may stand on one line. */
 static const char *answer_named(const char *text, size_t n, const char *name, size_t *ret_bytes)
 {
     size_t wanted = strlen(name);
-    const char *found = NULL;
-    while (n > 0) {
-        const char *end = memchr(text, '\n', n), *line = text;
-        size_t length = end != NULL ? (size_t)(end - text) : n;
-        size_t step = length + (end != NULL ? 1 : 0);
-        hc_trim(&line, &length);
-        if (length >= wanted + 3 && line[0] == '@' && memcmp(line + 1, name, wanted) == 0 && line[wanted + 1] == '[' &&
-            line[length - 1] == ']') {
-            found = line + wanted + 2;
-            *ret_bytes = length - wanted - 3;
-        }
-        text += step;
-        n -= step;
+    const char *found = NULL, *end = text + n;
+    for (const char *at = text; (at = memchr(at, '@', (size_t)(end - at))) != NULL; at++) {
+        if ((size_t)(end - at) < wanted + 3 || memcmp(at + 1, name, wanted) != 0 || at[wanted + 1] != '[')
+            continue;
+        const char *close = closing(at + wanted + 2, end);
+        if (close == NULL)
+            continue;
+        found = at + wanted + 2;
+        *ret_bytes = (size_t)(close - found);
     }
     return found;
 }

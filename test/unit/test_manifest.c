@@ -82,7 +82,7 @@ HC_TEST(manifest_reads)
                       "compile: {command: [/bin/cc, \"${output}\"], output: main}\n"
                       "env: {A: \"${threads}\", B: ''}\n"
                       "etc: [/etc/none-such, {path: /etc/passwd, required: true}, /etc/pass*d]\n"
-                      "error: {style: javascript}\ndigest: [/etc/passwd]\nnotes: n\n";
+                      "error: {style: python, exit_code: 1}\ndigest: [/etc/passwd]\nnotes: n\n";
     struct hc_runtime x = {0};
     struct hc_problem problem = {0};
 
@@ -95,13 +95,15 @@ HC_TEST(manifest_reads)
     HC_ASSERT_STREQ(x.run.items[1], "${file}");
     HC_ASSERT_STREQ(x.run.items[2], NULL);
     HC_ASSERT_STREQ(x.compile_output, "main");
+    HC_ASSERT(!x.compile_folder);
+    HC_ASSERT_EQ_INT(x.error_exit_code, 1);
     HC_ASSERT_EQ_INT(x.compile.count, 2);
     HC_ASSERT_EQ_INT(x.env_count, 2);
     HC_ASSERT_STREQ(x.env[0].name, "A");
     HC_ASSERT_EQ_INT(x.etc_count, 3);
     HC_ASSERT(!x.etc[0].required && x.etc[1].required);
     HC_ASSERT_STREQ(x.etc[2].path, "/etc/passwd");
-    HC_ASSERT_EQ_INT(x.error_style, HC_ERROR_STYLE_JAVASCRIPT);
+    HC_ASSERT_EQ_INT(x.error_style, HC_ERROR_STYLE_PYTHON);
     hc_runtime_done(&x);
     hc_runtime_done(&x);
 }
@@ -125,6 +127,12 @@ HC_TEST(manifest_refuses)
     refuses(HEAD RUN VERS "etc: [/etc/../root]\n", "7:7", "not a path below");
     refuses(HEAD RUN VERS "etc: [{path: \"/etc/*\", required: true}]\n", "7:7", "wildcards");
     refuses(HEAD RUN VERS "error: {style: cobol}\n", "7:16", "\"cobol\"");
+    refuses(HEAD RUN VERS "error: {style: python, rules: [{pattern: x}]}\n", "7:8", "either a style or rules");
+    refuses(HEAD RUN VERS "error: {rules: [{pattern: '('}]}\n", "7:17", "pattern: ");
+    refuses(HEAD RUN VERS "error: {rules: [{pattern: '(x)', line: 2}]}\n", "7:17", "only 1 groups");
+    refuses(HEAD RUN VERS "error: {rules: [{pattern: '${home}'}]}\n", "7:27", "\"${home}\" is not known");
+    refuses(HEAD RUN VERS "error: {exit_code: 0}\n", "7:20", "expected 1 to 255");
+    refuses(HEAD RUN VERS "compile: {command: [/bin/cc], output: a/b}\n", "7:39", "is not the name of a file");
     refuses(HEAD VERS "run: [\"${interpreter}\", \"${fil\"]\n", "6:25", "\"${fil\" is not known");
     refuses(HEAD VERS "run: [\"${output}\"]\n", "6:7", "without \"compile\"");
     refuses(HEAD VERS "run: []\n", "6:6", "the list is empty");

@@ -1,0 +1,4 @@
+# Never ends.
+n = 0
+while True:
+    n += 1
