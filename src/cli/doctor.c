@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
 #include "flow/engine.h"
-#include "kernel/host.h"
+#include "flow/host.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -50,7 +50,4 @@ void hc_job_done(struct hc_job *job);
 /* The record of a job, without `chain`: a new reference, or NULL without memory. */
 json_t *hc_record_make(const struct hc_job *job);
 
-/* The canonical form that is hashed: sorted keys, no blanks, \u escapes in small letters. Caller frees. */
-char *hc_record_canonical(const json_t *record);
-
 #endif

@@ -415,24 +415,6 @@ json_t *hc_record_make(const struct hc_job *job)
     return record;
 }
 
-/* jansson writes \u001B, RFC 8785 and most other writers \u001b: the hash needs one of them. */
-char *hc_record_canonical(const json_t *record)
-{
-    char *text = json_dumps(record, JSON_SORT_KEYS | JSON_COMPACT);
-    for (char *at = text; at != NULL && *at != '\0'; at++) {
-        if (*at != '\\')
-            continue;
-        at++;
-        if (*at == 'u')
-            for (int i = 0; i < 4; i++) {
-                at++;
-                if (*at >= 'A' && *at <= 'F')
-                    *at = (char)(*at - 'A' + 'a');
-            }
-    }
-    return text;
-}
-
 void hc_job_done(struct hc_job *job)
 {
     hc_spec_done(&job->spec);

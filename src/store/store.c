@@ -1,9 +1,9 @@
 #include "store/store.h"
 
+#include "base/canonical.h"
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/strings.h"
-#include "flow/job.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -150,7 +150,7 @@ static int chain(struct hc_store *store, json_t *record, int64_t *ret_seq, char 
     (void)sqlite3_reset(store->last);
     if (link == NULL || json_object_set_new(record, "chain", link) != 0)
         return -ENOMEM;
-    hc_autofree char *canonical = hc_record_canonical(record);
+    hc_autofree char *canonical = hc_json_canonical(record);
     if (canonical == NULL)
         return -ENOMEM;
     int error = hc_sha256_hex(canonical, strlen(canonical), ret_sha256);
@@ -162,7 +162,7 @@ static int chain(struct hc_store *store, json_t *record, int64_t *ret_seq, char 
 
 static int insert(struct hc_store *store, const json_t *record, int64_t seq, const char *sha256)
 {
-    hc_autofree char *canonical = hc_record_canonical(record);
+    hc_autofree char *canonical = hc_json_canonical(record);
     if (canonical == NULL)
         return -ENOMEM;
     const char *texts[] = {text_at(record, "id"),     text_at(record, "created_at"),

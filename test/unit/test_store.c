@@ -1,6 +1,7 @@
 /* Records on disk: the chain holds, also with several writers at once and after a failure. */
 #include "store/store.h"
 
+#include "base/canonical.h"
 #include "base/cleanup.h"
 #include "base/sha256.h"
 #include "base/strings.h"
@@ -92,7 +93,7 @@ static long verify(const char *folder)
         (void)snprintf(previous, sizeof previous, "%s", json_string_value(json_object_get(chain, "sha256")));
         HC_ASSERT_STREQ((const char *)sqlite3_column_text(rows, 1), previous);
         (void)json_object_del(chain, "sha256");
-        hc_autofree char *canonical = hc_record_canonical(made);
+        hc_autofree char *canonical = hc_json_canonical(made);
         HC_ASSERT_EQ_INT(hc_sha256_hex(canonical, strlen(canonical), digest), 0);
         HC_ASSERT_STREQ(digest, previous);
         json_decref(made);
@@ -193,7 +194,7 @@ HC_TEST(canonical_form)
         json_t *value = json_loads(rows[i].json, JSON_DECODE_ANY, NULL);
         HC_ASSERT(value != NULL);
         json_t *list = json_pack("{s:o}", "v", value);
-        hc_autofree char *found = hc_record_canonical(list);
+        hc_autofree char *found = hc_json_canonical(list);
         hc_autofree char *wanted = hc_printf("{\"v\":%s}", rows[i].canonical);
         HC_ASSERT_STREQ(found, wanted);
         json_decref(list);

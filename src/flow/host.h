@@ -1,6 +1,6 @@
 /* Facts about the host that weaken or strengthen cells without being layers of one: read, never changed. */
-#ifndef HC_KERNEL_HOST_H
-#define HC_KERNEL_HOST_H
+#ifndef HC_FLOW_HOST_H
+#define HC_FLOW_HOST_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "kernel/host.h"
+#include "flow/host.h"
 
 #include "kernel/files.h"
 #include "kernel/syscalls.h"
