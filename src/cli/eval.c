@@ -89,7 +89,8 @@ static int add_ids(struct request *request, const char *list, struct hc_refusal 
     }
 }
 
-static int set_count(const char *flag, const char *value, uint64_t most, uint64_t *ret_count, struct hc_refusal *refusal)
+static int set_count(const char *flag, const char *value, uint64_t most, uint64_t *ret_count,
+                     struct hc_refusal *refusal)
 {
     int outcome = hc_parse_count(value, ret_count);
     if (outcome != HC_QUANTITY_OK)
@@ -122,7 +123,8 @@ static int set_policy(struct hc_spec *spec, const char *name, const char *value,
     return 0;
 }
 
-static int take_option(struct request *request, const char *name, const char *value, struct hc_refusal *refusal)
+static int take_option(struct request *request, const char *name, const char *value,
+                       struct hc_refusal *refusal)
 {
     struct hc_eval_options *options = &request->options;
     uint64_t count = 0;
@@ -139,7 +141,8 @@ static int take_option(struct request *request, const char *name, const char *va
     } else if (strcmp(name, "only") == 0) {
         error = add_ids(request, value, refusal);
     } else if (strcmp(name, "store") == 0) {
-        error = value[0] != '\0' ? set_text(&request->store, value) : bad(refusal, name, value, "wanted a folder or none");
+        error = value[0] != '\0' ? set_text(&request->store, value)
+                                 : bad(refusal, name, value, "wanted a folder or none");
     } else if (strcmp(name, "resume") == 0) {
         options->resume = true;
     } else if (strcmp(name, "progress") == 0) {
@@ -160,12 +163,14 @@ static int settle(struct request *request, struct hc_refusal *refusal)
     struct hc_effective effective;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     if (options->file == NULL)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "no data set: give FILE.jsonl, or - for standard input");
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "file",
+                         "no data set: give FILE.jsonl, or - for standard input");
     if (options->resume && options->results == NULL)
         return bad(refusal, "resume", "", "there is nothing to resume without --results");
     if (options->jobs == 0)
         options->jobs = cpus > 0 && cpus < HC_POOL_MAX ? (unsigned)cpus : 1;
-    return hc_gate(&options->defaults, &effective, refusal); /* wrong for one is wrong for all: said before anything runs */
+    return hc_gate(&options->defaults, &effective,
+                   refusal); /* wrong for one is wrong for all: said before anything runs */
 }
 
 static int parse(int argc, char **argv, struct request *request, struct hc_refusal *refusal)
@@ -181,7 +186,8 @@ static int parse(int argc, char **argv, struct request *request, struct hc_refus
         int option = hc_option_next(command, &arguments, &value, message);
         if (option == HC_OPTION_BAD)
             return hc_refuse(refusal, HC_CAUSE_FIELD, "arguments", "%s", message);
-        if (option == HC_OPTION_END && arguments.at < argc && strcmp(argv[arguments.at], "--") == 0 && arguments.at + 1 < argc)
+        if (option == HC_OPTION_END && arguments.at < argc && strcmp(argv[arguments.at], "--") == 0 &&
+            arguments.at + 1 < argc)
             arguments.at++, option = HC_OPTION_OPERAND;
         if (option == HC_OPTION_END)
             break;
@@ -190,7 +196,8 @@ static int parse(int argc, char **argv, struct request *request, struct hc_refus
         else if (request->options.file == NULL)
             request->options.file = argv[arguments.at++];
         else
-            error = hc_refuse(refusal, HC_CAUSE_FIELD, "arguments", "'%.100s': one data set at a time", argv[arguments.at]);
+            error = hc_refuse(refusal, HC_CAUSE_FIELD, "arguments", "'%.100s': one data set at a time",
+                              argv[arguments.at]);
     }
     return error != 0 || request->help ? error : settle(request, refusal);
 }
@@ -206,18 +213,20 @@ static int try_host(struct request *request, struct hc_refusal *refusal)
     if (request->store == NULL)
         request->store = hc_store_default_folder();
     if (request->store == NULL)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "store", "neither HOME nor XDG_STATE_HOME is set: give --store DIR or none");
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "store",
+                         "neither HOME nor XDG_STATE_HOME is set: give --store DIR or none");
     int error = hc_engine_open(&options, &engine, &problem);
     hc_engine_close(engine);
     if (error == HC_BAD_INPUT)
-        return hc_refuse(refusal, HC_CAUSE_RUNTIME, "runtimes", "%.200s:%u:%u: %.200s", problem.file, problem.line,
-                         problem.column, problem.message);
+        return hc_refuse(refusal, HC_CAUSE_RUNTIME, "runtimes", "%.200s:%u:%u: %.200s", problem.file,
+                         problem.line, problem.column, problem.message);
     if (error < 0 || strcmp(request->store, "none") == 0)
         return error;
     request->options.store = request->store;
     error = hc_store_open(request->store, &store, message);
     hc_store_close(store);
-    return error < 0 ? hc_refuse(refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s", request->store, message)
+    return error < 0 ? hc_refuse(refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s",
+                                 request->store, message)
                      : 0;
 }
 
@@ -227,8 +236,8 @@ static int print_refusal(const struct request *request, const struct hc_refusal 
         hc_say("%s", refusal->message);
         return 125;
     }
-    json_t *answer = json_pack("{s:s, s:s, s:{s:s, s:s}}", "schema", "hotcell.eval/1", "state", "refused", "error", "field",
-                               refusal->field, "message", refusal->message);
+    json_t *answer = json_pack("{s:s, s:s, s:{s:s, s:s}}", "schema", "hotcell.eval/1", "state", "refused",
+                               "error", "field", refusal->field, "message", refusal->message);
     (void)json_dumpf(answer, stdout, JSON_INDENT(2));
     (void)putchar('\n');
     json_decref(answer);
@@ -241,7 +250,9 @@ static int print_report(const struct request *request, const struct hc_tally *ta
     if (!request->json)
         return hc_eval_report_print(tally, stdout);
     json_t *report = hc_eval_report(tally);
-    int error = report == NULL ? -ENOMEM : json_dumpf(report, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ? -EIO : 0;
+    int error = report == NULL                                                            ? -ENOMEM
+                : json_dumpf(report, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ? -EIO
+                                                                                          : 0;
     json_decref(report);
     return error < 0 ? error : fflush(stdout) != 0 ? -EIO : 0;
 }

@@ -62,8 +62,9 @@ static int open_file(struct eval *eval, struct hc_refusal *refusal)
         return refuse_file(folder, strerror(errno), refusal);
     (void)posix_fadvise(eval->file, 0, 0, POSIX_FADV_SEQUENTIAL);
     hc_lines_init(&eval->lines, eval->file);
-    hc_progress_init(&eval->progress, eval->options->progress, S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0,
-                     eval->options->only != NULL ? json_object_size(eval->options->only) : eval->options->limit);
+    hc_progress_init(
+        &eval->progress, eval->options->progress, S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0,
+        eval->options->only != NULL ? json_object_size(eval->options->only) : eval->options->limit);
     return 0;
 }
 
@@ -89,7 +90,8 @@ static int bad_line(struct eval *eval, const char *message)
     shown[n] = '\0';
     if (eval->tally->bad_lines < SHOWN_BAD_LINES) {
         hc_progress_clear(&eval->progress);
-        (void)fprintf(stderr, "hotcell: %s:%llu: %s\n", eval->options->file, (unsigned long long)eval->lines.number, shown);
+        (void)fprintf(stderr, "hotcell: %s:%llu: %s\n", eval->options->file,
+                      (unsigned long long)eval->lines.number, shown);
     } else if (eval->tally->bad_lines == SHOWN_BAD_LINES) {
         (void)fprintf(stderr, "hotcell: more bad lines follow; they are counted\n");
     }
@@ -150,15 +152,16 @@ static int feed(struct eval *eval)
             break;
         }
         int outcome = hc_lines_next(&eval->lines, &line, &bytes, &cut);
-        if (outcome == HC_LINE && eval->lines.number == 1 && bytes >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
+        if (outcome == HC_LINE && eval->lines.number == 1 && bytes >= 3 &&
+            memcmp(line, "\xef\xbb\xbf", 3) == 0) {
             line += 3;
             bytes -= 3;
         }
         eval->at_end = outcome == HC_LINE_END;
-        int error = outcome == HC_LINE_TOO_LONG                      ? bad_line(eval, "is longer than 16 MB")
+        int error = outcome == HC_LINE_TOO_LONG                 ? bad_line(eval, "is longer than 16 MB")
                     : outcome == HC_LINE && !blank(line, bytes) ? take_item(eval, line, bytes)
-                    : outcome < 0                                    ? outcome
-                                                                     : 0;
+                    : outcome < 0                               ? outcome
+                                                                : 0;
         if (error < 0)
             return error;
     }
@@ -167,20 +170,27 @@ static int feed(struct eval *eval)
 
 /* ---- answers ---- */
 
+/* What an interruption cut short is not written: --resume runs it again. A run that had not begun yet is
+ * refused by the host. */
+static bool cut_short(const struct eval *eval, const json_t *result)
+{
+    const char *status = json_string_value(json_object_get(result, "status"));
+    const char *cause = json_string_value(json_object_get(result, "cause"));
+    return eval->interrupts > 0 && (hc_string_equal(status, hc_statuses[HC_STATUS_CANCELLED].name) ||
+                                    hc_string_equal(cause, hc_causes[HC_CAUSE_HOST].name));
+}
+
 static int take_answer(struct eval *eval, unsigned index)
 {
     json_t *result = NULL;
     int error = hc_pool_take(&eval->pool, index, &result);
     if (error < 0 || result == NULL)
         return error;
-    const char *status = json_string_value(json_object_get(result, "status"));
-    /* What was cut short is not written: --resume runs it again. */
-    bool cut_short = eval->interrupts > 0 && (hc_string_equal(status, hc_statuses[HC_STATUS_CANCELLED].name) ||
-                                              hc_string_equal(status, hc_statuses[HC_STATUS_FAULT].name));
-    eval->tally->interrupted += cut_short ? 1 : 0;
-    if (!cut_short && eval->results >= 0)
+    bool dropped = cut_short(eval, result);
+    eval->tally->interrupted += dropped ? 1 : 0;
+    if (!dropped && eval->results >= 0)
         error = hc_output_write(eval->results, result);
-    if (!cut_short && error == 0)
+    if (!dropped && error == 0)
         error = hc_tally_add(eval->tally, result) < 0 ? -ENOMEM : 0;
     json_decref(result);
     return error;
@@ -200,7 +210,8 @@ static int await(struct eval *eval, struct pollfd *polls)
 {
     unsigned count = eval->pool.count;
     for (unsigned i = 0; i < count; i++)
-        polls[i] = (struct pollfd){.fd = eval->pool.workers[i].busy ? eval->pool.workers[i].socket : -1, .events = POLLIN};
+        polls[i] = (struct pollfd){.fd = eval->pool.workers[i].busy ? eval->pool.workers[i].socket : -1,
+                                   .events = POLLIN};
     polls[count] = (struct pollfd){.fd = eval->signals, .events = POLLIN};
     if (poll(polls, count + 1, TICK_MS) < 0 && errno != EINTR)
         return -errno;
@@ -235,18 +246,21 @@ static int begin(struct eval *eval, struct hc_refusal *refusal)
     const struct hc_eval_options *options = eval->options;
     int error = open_file(eval, refusal);
     if (error == 0 && options->results != NULL)
-        error = hc_output_open(options->results, options->resume, &eval->done, eval->tally, &eval->results, refusal);
+        error = hc_output_open(options->results, options->resume, &eval->done, eval->tally, &eval->results,
+                               refusal);
     if (error == 0) {
         eval->signals = open_signals();
         error = eval->signals < 0 ? eval->signals : 0;
     }
-    struct hc_worker_setup setup = {.defaults = &options->defaults, .store = options->store, .folder = eval->folder};
+    struct hc_worker_setup setup = {
+        .defaults = &options->defaults, .store = options->store, .folder = eval->folder};
     return error == 0 ? hc_pool_init(&eval->pool, options->jobs, &setup) : error;
 }
 
 int hc_eval(const struct hc_eval_options *options, struct hc_tally *tally, struct hc_refusal *refusal)
 {
-    struct eval eval = {.options = options, .tally = tally, .file = -1, .folder = -1, .results = -1, .signals = -1};
+    struct eval eval = {
+        .options = options, .tally = tally, .file = -1, .folder = -1, .results = -1, .signals = -1};
     uint64_t began_us = hc_now_us();
     int error = begin(&eval, refusal);
     if (error == 0)

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#define ID_BYTES_MAX  512
-#define REPEATS_MAX   1000000000
-#define DEPTH_MAX     64
+#define ID_BYTES_MAX 512
+#define REPEATS_MAX  1000000000
+#define DEPTH_MAX    64
 
 /* Types that a field may have, as bits. */
 enum { TEXT = 1, NUMBER = 2, LIST = 4, OBJECT = 8, NOTHING = 16, ANY = 32 };
@@ -48,8 +48,12 @@ static const struct field fields[] = {
 
 static unsigned type_of(const json_t *value)
 {
-    return json_is_string(value) ? TEXT : json_is_number(value) ? NUMBER : json_is_array(value) ? LIST
-           : json_is_object(value) ? OBJECT : json_is_null(value) ? NOTHING : 0;
+    return json_is_string(value)   ? TEXT
+           : json_is_number(value) ? NUMBER
+           : json_is_array(value)  ? LIST
+           : json_is_object(value) ? OBJECT
+           : json_is_null(value)   ? NOTHING
+                                   : 0;
 }
 
 static const struct field *field_named(const char *name)
@@ -87,7 +91,8 @@ static int check_fields(const json_t *root, struct hc_refusal *refusal)
         if (field == NULL)
             return hc_refuse(refusal, HC_CAUSE_FIELD, "line", "unknown field '%.60s'", name);
         if (field->types != ANY && (type_of(value) & field->types) == 0)
-            return hc_refuse(refusal, HC_CAUSE_FIELD, field->name, "%s must be %s", field->name, field->wanted);
+            return hc_refuse(refusal, HC_CAUSE_FIELD, field->name, "%s must be %s", field->name,
+                             field->wanted);
     }
     const json_t *program = json_object_get(root, "program"), *code = json_object_get(root, "code");
     if (json_object_get(root, "id") == NULL)
@@ -109,7 +114,8 @@ static int check_stdin(const json_t *input, struct hc_refusal *refusal)
         return 0;
     const json_t *text = json_object_get(input, "repeat"), *times = json_object_get(input, "times");
     double count = json_number_value(times); /* a real where the line holds integers beyond 64 bits */
-    if (json_object_size(input) != 2 || !json_is_string(text) || !json_is_number(times) || count != floor(count))
+    if (json_object_size(input) != 2 || !json_is_string(text) || !json_is_number(times) ||
+        count != floor(count))
         return bad(refusal, "stdin", "must be null, a text, or {repeat, times}");
     if (count < 0 || count > REPEATS_MAX ||
         (uint64_t)count * json_string_length(text) > HC_SPEC_INPUT_BYTES_MAX)
@@ -117,12 +123,14 @@ static int check_stdin(const json_t *input, struct hc_refusal *refusal)
     return 0;
 }
 
-/* Whether a relative path stays below its folder as far as its text goes; links are settled when it is opened. */
+/* Whether a relative path stays below its folder as far as its text goes; links are settled when it is
+ * opened. */
 static bool stays_below(const char *path)
 {
     if (path[0] == '/' || path[0] == '\0')
         return false;
-    for (const char *part = path; part != NULL; part = strchr(part, '/') != NULL ? strchr(part, '/') + 1 : NULL)
+    for (const char *part = path; part != NULL;
+         part = strchr(part, '/') != NULL ? strchr(part, '/') + 1 : NULL)
         if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0'))
             return false;
     return true;
@@ -199,7 +207,8 @@ static json_t *parse(const char *line, size_t bytes, json_error_t *ret_error)
     return root;
 }
 
-int hc_eval_item_read(const char *line, size_t bytes, struct hc_eval_item *ret_item, struct hc_refusal *refusal)
+int hc_eval_item_read(const char *line, size_t bytes, struct hc_eval_item *ret_item,
+                      struct hc_refusal *refusal)
 {
     json_error_t wrong;
     if (!hc_utf8_valid(line, bytes))
@@ -208,7 +217,8 @@ int hc_eval_item_read(const char *line, size_t bytes, struct hc_eval_item *ret_i
         return hc_refuse(refusal, HC_CAUSE_FIELD, "line", "nests deeper than %d", DEPTH_MAX);
     json_t *root = parse(line, bytes, &wrong);
     if (root == NULL)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "line", "not JSON: column %d: %.200s", wrong.column, wrong.text);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "line", "not JSON: column %d: %.200s", wrong.column,
+                         wrong.text);
     struct hc_eval_item item = {.root = root};
     int error = json_is_object(root) ? check_item(root, refusal)
                                      : hc_refuse(refusal, HC_CAUSE_FIELD, "line", "is no JSON object");

@@ -99,7 +99,8 @@ static int decode(const json_t *text, uint8_t **ret_data, size_t *ret_bytes, str
     if (data == NULL)
         return -ENOMEM;
     size_t padding = n >= 4 ? (from[n - 1] == '=' ? 1u : 0u) + (from[n - 2] == '=' ? 1u : 0u) : 0;
-    bool clean = n % 4 == 0 && n < INT32_MAX && strspn(from, alphabet) == n - padding; /* libcrypto overlooks blanks */
+    bool clean =
+        n % 4 == 0 && n < INT32_MAX && strspn(from, alphabet) == n - padding; /* libcrypto overlooks blanks */
     int got = clean ? EVP_DecodeBlock(data, (const unsigned char *)from, (int)n) : -1;
     if (got < 0 || (size_t)got < padding)
         return hc_refuse(refusal, HC_CAUSE_FIELD, "files", "files: base64 is malformed");
@@ -123,16 +124,17 @@ static int take_file(const json_t *file, int folder, struct hc_spec *spec, struc
     const json_t *path = json_object_get(file, "path"), *text = json_object_get(file, "text");
     uint8_t *data = NULL;
     size_t bytes = 0;
-    int error = path != NULL ? read_path(folder, json_string_value(path), HC_SPEC_INPUT_BYTES_MAX - spec->input_bytes,
-                                         &data, &bytes, refusal)
+    int error = path != NULL   ? read_path(folder, json_string_value(path),
+                                           HC_SPEC_INPUT_BYTES_MAX - spec->input_bytes, &data, &bytes, refusal)
                 : text != NULL ? copy_text(text, &data, &bytes)
                                : decode(json_object_get(file, "base64"), &data, &bytes, refusal);
     return error != 0 ? error
-                      : hc_spec_add_input(spec, json_string_value(json_object_get(file, "name")), false, data, bytes, refusal);
+                      : hc_spec_add_input(spec, json_string_value(json_object_get(file, "name")), false, data,
+                                          bytes, refusal);
 }
 
-int hc_eval_item_spec(const struct hc_eval_item *item, const struct hc_spec *defaults, int folder, struct hc_spec *ret_spec,
-                      struct hc_refusal *refusal)
+int hc_eval_item_spec(const struct hc_eval_item *item, const struct hc_spec *defaults, int folder,
+                      struct hc_spec *ret_spec, struct hc_refusal *refusal)
 {
     size_t i;
     json_t *file;

@@ -55,14 +55,15 @@ static int fill(struct hc_lines *lines)
     return 0;
 }
 
-/* Where the newline is, reading on as needed; `length` is what lies before it, or before the end of the file. */
+/* Where the newline is, reading on as needed; `length` is what lies before it, or before the end of the file.
+ */
 static int find_end(struct hc_lines *lines, size_t *ret_length, bool *ret_newline, bool *ret_skipped)
 {
     size_t searched = 0;
     *ret_skipped = *ret_newline = false;
     for (;;) {
         size_t there = lines->end - lines->begin;
-        const char *from = lines->buffer + lines->begin;
+        const char *from = there > 0 ? lines->buffer + lines->begin : lines->buffer;
         const char *newline = there > searched ? memchr(from + searched, '\n', there - searched) : NULL;
         *ret_newline = newline != NULL;
         *ret_length = newline != NULL ? (size_t)(newline - from) : there;
@@ -91,7 +92,7 @@ int hc_lines_next(struct hc_lines *lines, const char **ret_line, size_t *ret_byt
         return error;
     if (length == 0 && !newline && !skipped)
         return HC_LINE_END;
-    *ret_line = lines->buffer + lines->begin;
+    *ret_line = lines->buffer + lines->begin; /* a buffer is there: something was read */
     *ret_bytes = length;
     *ret_cut = !newline;
     lines->number++;

@@ -26,8 +26,8 @@ enum hc_line_outcome {
 void hc_lines_init(struct hc_lines *lines, int fd);
 void hc_lines_done(struct hc_lines *lines);
 
-/* The next line without its newline, valid until the next call; `ret_cut` tells that no newline followed. Negative errno:
- * -ENOMEM, or what read(2) reports. */
+/* The next line without its newline, valid until the next call; `ret_cut` tells that no newline followed.
+ * Negative errno: -ENOMEM, or what read(2) reports. */
 int hc_lines_next(struct hc_lines *lines, const char **ret_line, size_t *ret_bytes, bool *ret_cut);
 
 #endif

@@ -15,7 +15,8 @@ static int refuse(struct hc_refusal *refusal, const char *path, const char *what
     return hc_refuse(refusal, HC_CAUSE_FIELD, "results", "--results %.200s: %.200s", path, what);
 }
 
-/* A line that is no result, and is not the last one, was written by somebody else: nothing is added to such a file. */
+/* A line that is no result, and is not the last one, was written by somebody else: nothing is added to such a
+ * file. */
 static int take_line(const char *line, size_t bytes, struct hc_ids *done, struct hc_tally *tally)
 {
     json_t *result = json_loadb(line, bytes, 0, NULL);
@@ -30,7 +31,8 @@ static int take_line(const char *line, size_t bytes, struct hc_ids *done, struct
     return error;
 }
 
-static int read_back(int fd, const char *path, struct hc_ids *done, struct hc_tally *tally, struct hc_refusal *refusal)
+static int read_back(int fd, const char *path, struct hc_ids *done, struct hc_tally *tally,
+                     struct hc_refusal *refusal)
 {
     struct hc_lines lines;
     const char *line;
@@ -50,8 +52,9 @@ static int read_back(int fd, const char *path, struct hc_ids *done, struct hc_ta
     if (error < 0)
         return error == -EISDIR ? refuse(refusal, path, strerror(EISDIR)) : error;
     if (foreign)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "results", "--results %.200s:%llu: is no result; nothing is added to it",
-                         path, (unsigned long long)number);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "results",
+                         "--results %.200s:%llu: is no result; nothing is added to it", path,
+                         (unsigned long long)number);
     return ftruncate(fd, (off_t)good_bytes) != 0 ? -errno : 0;
 }
 

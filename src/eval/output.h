@@ -6,8 +6,8 @@
 #include "eval/ids.h"
 #include "eval/tally.h"
 
-/* Opens or makes the file, for appending. With `resume` what it holds is counted and its ids are noted, and a cut last line is
- * dropped; without it there must be nothing in it. HC_REFUSED says what is wrong. */
+/* Opens or makes the file, for appending. With `resume` what it holds is counted and its ids are noted, and a
+ * cut last line is dropped; without it there must be nothing in it. HC_REFUSED says what is wrong. */
 int hc_output_open(const char *path, bool resume, struct hc_ids *done, struct hc_tally *tally, int *ret_fd,
                    struct hc_refusal *refusal);
 

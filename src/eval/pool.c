@@ -43,8 +43,9 @@ static void reap(struct hc_pool_worker *worker)
     worker->pid = 0;
 }
 
-/* A worker leads a process group of its own: a Ctrl-C at the terminal reaches the parent only, which then cancels in order. It
- * must not hold the parent's ends of the other sockets, or those would never see them closed. */
+/* A worker leads a process group of its own: a Ctrl-C at the terminal reaches the parent only, which then
+ * cancels in order. It must not hold the parent's ends of the other sockets, or those would never see them
+ * closed. */
 static int start(struct hc_pool *pool, struct hc_pool_worker *worker)
 {
     int ends[2];
@@ -89,7 +90,8 @@ int hc_pool_give(struct hc_pool *pool, const char *line, size_t bytes, const cha
     worker->id = strdup(id);
     worker->language = strdup(language);
     worker->suite = suite != NULL ? strdup(suite) : NULL;
-    if (worker->line == NULL || worker->id == NULL || worker->language == NULL || (suite != NULL && worker->suite == NULL))
+    if (worker->line == NULL || worker->id == NULL || worker->language == NULL ||
+        (suite != NULL && worker->suite == NULL))
         return -ENOMEM;
     memcpy(worker->line, line, bytes);
     worker->line_bytes = bytes;
@@ -123,7 +125,8 @@ int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result)
             return 0;
         if (worker->tries < TRIES_MAX)
             return send_item(pool, worker);
-        *ret_result = hc_eval_result_fault(worker->id, worker->language, worker->suite, "the worker died twice over this item");
+        *ret_result = hc_eval_result_fault(worker->id, worker->language, worker->suite,
+                                           "the worker died twice over this item");
         if (*ret_result == NULL)
             return -ENOMEM;
     }

@@ -33,8 +33,8 @@ void hc_pool_done(struct hc_pool *pool);
 int hc_pool_give(struct hc_pool *pool, const char *line, size_t bytes, const char *id, const char *language,
                  const char *suite);
 
-/* The answer of a worker whose socket is readable. A worker that died is replaced and its item is tried once more; after that it
- * is a fault. `*ret_result` is NULL when the item runs again. */
+/* The answer of a worker whose socket is readable. A worker that died is replaced and its item is tried once
+ * more; after that it is a fault. `*ret_result` is NULL when the item runs again. */
 int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result);
 
 /* Asks all busy workers to cancel. With `by_force` they are killed. */

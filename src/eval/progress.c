@@ -12,8 +12,11 @@
 void hc_progress_init(struct hc_progress *progress, bool plain, uint64_t total_bytes, uint64_t total_items)
 {
     bool terminal = isatty(2) == 1;
-    *progress = (struct hc_progress){.terminal = terminal, .plain = plain && !terminal, .began_us = hc_now_us(),
-                                     .total_bytes = total_bytes, .total_items = total_items};
+    *progress = (struct hc_progress){.terminal = terminal,
+                                     .plain = plain && !terminal,
+                                     .began_us = hc_now_us(),
+                                     .total_bytes = total_bytes,
+                                     .total_items = total_items};
     progress->shown_us = progress->began_us;
 }
 
@@ -21,15 +24,16 @@ static void show_time(double seconds, char out[32])
 {
     uint64_t s = seconds < 1 ? 1 : seconds < 1e8 ? (uint64_t)seconds : 100000000;
     if (s >= 3600)
-        (void)snprintf(out, 32, "%lluh%02llum", (unsigned long long)s / 3600, (unsigned long long)s / 60 % 60);
+        (void)snprintf(out, 32, "%lluh%02llum", (unsigned long long)s / 3600,
+                       (unsigned long long)s / 60 % 60);
     else if (s >= 60)
         (void)snprintf(out, 32, "%llum%02llus", (unsigned long long)s / 60, (unsigned long long)s % 60);
     else
         (void)snprintf(out, 32, "%llus", (unsigned long long)s);
 }
 
-void hc_progress_text(const struct hc_progress *p, uint64_t now_us, uint64_t done, uint64_t skipped, uint64_t bytes,
-                      char out[160])
+void hc_progress_text(const struct hc_progress *p, uint64_t now_us, uint64_t done, uint64_t skipped,
+                      uint64_t bytes, char out[160])
 {
     double seconds = (double)(now_us - p->began_us) / 1e6;
     double rate = seconds > 0 ? (double)done / seconds : 0, share = -1;

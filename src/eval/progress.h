@@ -1,4 +1,5 @@
-/* How far an evaluation is: one line on a terminal, rewritten; elsewhere a line every ten seconds where asked for. */
+/* How far an evaluation is: one line on a terminal, rewritten; elsewhere a line every ten seconds where asked
+ * for. */
 #ifndef HC_EVAL_PROGRESS_H
 #define HC_EVAL_PROGRESS_H
 
@@ -20,7 +21,7 @@ void hc_progress_show(struct hc_progress *progress, uint64_t done, uint64_t skip
 void hc_progress_clear(struct hc_progress *progress);
 
 /* The text alone, for tests. */
-void hc_progress_text(const struct hc_progress *progress, uint64_t now_us, uint64_t done, uint64_t skipped, uint64_t bytes,
-                      char out[160]);
+void hc_progress_text(const struct hc_progress *progress, uint64_t now_us, uint64_t done, uint64_t skipped,
+                      uint64_t bytes, char out[160]);
 
 #endif

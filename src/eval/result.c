@@ -47,7 +47,9 @@ static json_t *tail(const struct hc_captured *err)
 
 static json_t *accepted(const struct hc_job *job)
 {
-    return job->acceptance.status == HC_ACCEPTED ? json_true() : job->acceptance.status == HC_REJECTED ? json_false() : json_null();
+    return job->acceptance.status == HC_ACCEPTED   ? json_true()
+           : job->acceptance.status == HC_REJECTED ? json_false()
+                                                   : json_null();
 }
 
 /* What the program tried: attempts at the network, and all calls that were denied. */
@@ -56,8 +58,8 @@ static json_t *denied_calls(const json_t *record)
     size_t i;
     json_t *row;
     json_int_t count = 0;
-    json_array_foreach(json_object_get(record, "syscalls_denied"), i, row)
-        count += json_integer_value(json_object_get(row, "count"));
+    json_array_foreach(json_object_get(record, "syscalls_denied"), i, row) count +=
+        json_integer_value(json_object_get(row, "count"));
     return json_integer(count);
 }
 
@@ -67,8 +69,8 @@ static json_t *attempts(const json_t *record)
     size_t i;
     json_t *row;
     json_int_t count = 0;
-    json_array_foreach(json_object_get(json_object_get(record, "network"), "attempts"), i, row)
-        count += hc_string_equal(json_string_value(json_object_get(row, "protocol")), "unix") ? 0 : 1;
+    json_array_foreach(json_object_get(json_object_get(record, "network"), "attempts"), i, row) count +=
+        hc_string_equal(json_string_value(json_object_get(row, "protocol")), "unix") ? 0 : 1;
     return json_integer(count);
 }
 
@@ -82,18 +84,19 @@ static json_t *error_type(const struct hc_job *job, const json_t *record)
 
 json_t *hc_eval_result(const struct hc_eval_item *item, const struct hc_job *job, const json_t *record)
 {
-    const struct hc_captured *err = job->outcome.err.data != NULL ? &job->outcome.err : &job->compile.outcome.err;
+    const struct hc_captured *err =
+        job->outcome.err.data != NULL ? &job->outcome.err : &job->compile.outcome.err;
     json_t *said = job->verdict.state == HC_STATE_FINISHED ? tail(err) : text_or_null(job->refusal.message);
     json_t *result = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", item->id, "status", copy(record, NULL, "status"), "cause",
-        copy(record, NULL, "cause"), "exit_code", copy(record, NULL, "exit_code"), "accepted", accepted(job),
-        "stdout_sha256", copy(record, "stdout", "sha256"), "wall_us", copy(record, "usage", "wall_us"), "total_us",
-        copy(record, "timing", "total_us"));
-    json_t *extras = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "run", job->id, "suite",
-                               text_or_null(item->suite), "language", item->language, "signal",
-                               copy(record, NULL, "signal"), "error_type", error_type(job, record), "memory_peak_bytes",
-                               copy(record, "usage", "memory_peak_bytes"), "network_attempts", attempts(record),
-                               "calls_denied", denied_calls(record), "stderr_tail", said);
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", item->id, "status", copy(record, NULL, "status"),
+        "cause", copy(record, NULL, "cause"), "exit_code", copy(record, NULL, "exit_code"), "accepted",
+        accepted(job), "stdout_sha256", copy(record, "stdout", "sha256"), "wall_us",
+        copy(record, "usage", "wall_us"), "total_us", copy(record, "timing", "total_us"));
+    json_t *extras = json_pack(
+        "{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "run", job->id, "suite", text_or_null(item->suite),
+        "language", item->language, "signal", copy(record, NULL, "signal"), "error_type",
+        error_type(job, record), "memory_peak_bytes", copy(record, "usage", "memory_peak_bytes"),
+        "network_attempts", attempts(record), "calls_denied", denied_calls(record), "stderr_tail", said);
     if (result == NULL || extras == NULL || json_object_update(result, extras) != 0) {
         json_decref(result);
         result = NULL;
@@ -104,9 +107,10 @@ json_t *hc_eval_result(const struct hc_eval_item *item, const struct hc_job *job
 
 json_t *hc_eval_result_fault(const char *id, const char *language, const char *suite, const char *why)
 {
-    return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:o, s:s, s:n, s:s, s:n, s:n, s:n, s:s}", "id", id,
-                     "status", hc_statuses[HC_STATUS_FAULT].name, "cause", hc_causes[HC_CAUSE_HOST].name, "exit_code",
-                     "accepted", "stdout_sha256", "wall_us", "total_us", "run", "suite", text_or_null(suite), "language",
-                     language, "signal", "error_type", "worker", "memory_peak_bytes", "network_attempts", "calls_denied",
+    return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:o, s:s, s:n, s:s, s:n, s:n, s:n, s:s}",
+                     "id", id, "status", hc_statuses[HC_STATUS_FAULT].name, "cause",
+                     hc_causes[HC_CAUSE_HOST].name, "exit_code", "accepted", "stdout_sha256", "wall_us",
+                     "total_us", "run", "suite", text_or_null(suite), "language", language, "signal",
+                     "error_type", "worker", "memory_peak_bytes", "network_attempts", "calls_denied",
                      "stderr_tail", why);
 }

@@ -76,7 +76,9 @@ static int count_name(json_t *counts, const char *name)
 static int judge(struct hc_tally *tally, const json_t *accepted, const char *suite)
 {
     const char *word = json_is_true(accepted) ? "right" : json_is_false(accepted) ? "wrong" : "not_judged";
-    uint64_t *count = json_is_true(accepted) ? &tally->right : json_is_false(accepted) ? &tally->wrong : &tally->not_judged;
+    uint64_t *count = json_is_true(accepted)    ? &tally->right
+                      : json_is_false(accepted) ? &tally->wrong
+                                                : &tally->not_judged;
     (*count)++;
     suite = bounded(tally->suites, suite != NULL ? suite : "(none)");
     json_t *row = json_object_get(tally->suites, suite);
@@ -117,7 +119,8 @@ int hc_tally_add(struct hc_tally *tally, const json_t *result)
     tally->tried_network += json_integer_value(json_object_get(result, "network_attempts")) > 0 ? 1 : 0;
     tally->tried_calls += json_integer_value(json_object_get(result, "calls_denied")) > 0 ? 1 : 0;
     int error = error_type != NULL && status != HC_STATUS_OK ? count_name(tally->error_types, error_type) : 0;
-    return error == 0 ? judge(tally, json_object_get(result, "accepted"), json_string_value(json_object_get(result, "suite")))
+    return error == 0 ? judge(tally, json_object_get(result, "accepted"),
+                              json_string_value(json_object_get(result, "suite")))
                       : error;
 }
 

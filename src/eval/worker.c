@@ -35,7 +35,8 @@ static json_t *record_of(struct worker *worker, struct hc_job *job)
         .state = HC_STATE_FAULT, .status = HC_STATUS_FAULT, .cause = HC_CAUSE_HOST, .exit_code = -1};
     job->acceptance.status = HC_ACCEPT_ERROR;
     job->outcome.failure = (struct hc_setup_failure){.stage = HC_STAGE_RECORD, .error = error};
-    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s", message);
+    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s",
+                   message);
     return hc_record_make(job);
 }
 
@@ -46,7 +47,8 @@ static int run_item(struct worker *worker, const struct hc_eval_item *item, json
     if (job == NULL)
         return -ENOMEM;
     hc_job_begin(job);
-    int error = hc_eval_item_spec(item, worker->setup->defaults, worker->setup->folder, &job->spec, &job->refusal);
+    int error =
+        hc_eval_item_spec(item, worker->setup->defaults, worker->setup->folder, &job->spec, &job->refusal);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         error = 0;
@@ -85,7 +87,8 @@ static int serve_one(struct worker *worker)
 int hc_eval_worker(int socket, const struct hc_worker_setup *setup)
 {
     struct worker worker = {.setup = setup, .socket = socket};
-    struct hc_engine_options options = {.allow_layers = setup->defaults->allow_layers, .cells_ahead = CELLS_AHEAD};
+    struct hc_engine_options options = {.allow_layers = setup->defaults->allow_layers,
+                                        .cells_ahead = CELLS_AHEAD};
     struct hc_problem problem = {0};
     char message[256] = "";
     int error = hc_engine_open(&options, &worker.engine, &problem);
@@ -97,6 +100,8 @@ int hc_eval_worker(int socket, const struct hc_worker_setup *setup)
     hc_store_close(worker.store);
     if (error != -ECONNRESET)
         (void)fprintf(stderr, "hotcell: a worker ends: %s\n",
-                      message[0] != '\0' ? message : error < 0 ? strerror(-error) : problem.message);
+                      message[0] != '\0' ? message
+                      : error < 0        ? strerror(-error)
+                                         : problem.message);
     return error == -ECONNRESET ? 0 : 1;
 }

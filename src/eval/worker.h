@@ -1,4 +1,5 @@
-/* A worker of an evaluation: a process with an engine of its own that runs the items it is sent, one after the other. */
+/* A worker of an evaluation: a process with an engine of its own that runs the items it is sent, one after
+ * the other. */
 #ifndef HC_EVAL_WORKER_H
 #define HC_EVAL_WORKER_H
 
@@ -10,7 +11,8 @@ struct hc_worker_setup {
     int folder;        /* below which the files of items lie */
 };
 
-/* Serves `socket` until its other side closes; that also cancels the run of the moment. Returns the exit code of the process. */
+/* Serves `socket` until its other side closes; that also cancels the run of the moment. Returns the exit code
+ * of the process. */
 int hc_eval_worker(int socket, const struct hc_worker_setup *setup);
 
 #endif

@@ -55,8 +55,10 @@ static int refuse_kind(size_t index, struct hc_refusal *refusal)
     size_t at = 0;
     for (size_t i = 0; i < hc_predicate_kind_count; i++)
         if (hc_predicate_kinds[i].judge != NULL && at < sizeof names)
-            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", hc_predicate_kinds[i].name);
-    return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu: unknown kind; there are %s", index, names);
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "",
+                                   hc_predicate_kinds[i].name);
+    return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu: unknown kind; there are %s", index,
+                     names);
 }
 
 static int check_one(const json_t *p, size_t index, bool unjudged_too, struct hc_refusal *refusal)
@@ -71,18 +73,18 @@ static int check_one(const json_t *p, size_t index, bool unjudged_too, struct hc
         return refuse_kind(index, refusal);
     for (const char *const *field = kind->required; *field != NULL; field++)
         if (json_object_get(p, *field) == NULL)
-            return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): lacks %s", index, kind->name,
-                             *field);
+            return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): lacks %s", index,
+                             kind->name, *field);
     json_object_foreach((json_t *)p, name, value)
     {
         if (strcmp(name, "kind") != 0 && !listed(kind->fields, name))
-            return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): unknown field '%.60s'", index,
-                             kind->name, name);
+            return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): unknown field '%.60s'",
+                             index, kind->name, name);
     }
     const char *wrong = kind->check != NULL ? kind->check(p, room) : NULL;
-    return wrong != NULL
-               ? hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): %s", index, kind->name, wrong)
-               : 0;
+    return wrong != NULL ? hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): %s", index,
+                                     kind->name, wrong)
+                         : 0;
 }
 
 static int check_list(const json_t *predicates, bool unjudged_too, struct hc_refusal *refusal)
@@ -173,10 +175,11 @@ int hc_accept(struct hc_job *job, const json_t *predicates)
         judge(job, predicate, &answer);
         all = all && answer.ok == HC_YES;
         unsure = unsure || answer.ok == HC_CANNOT_TELL;
-        json_t *row = json_pack("{s:s, s:o, s:o, s:o}", "kind", kind_of(predicate)->name, "ok",
-                                answer.ok == HC_CANNOT_TELL ? json_null() : json_boolean(answer.ok == HC_YES),
-                                "expected", answer.expected[0] != '\0' ? json_string(answer.expected) : json_null(),
-                                "got", answer.got[0] != '\0' ? json_string(answer.got) : json_null());
+        json_t *row =
+            json_pack("{s:s, s:o, s:o, s:o}", "kind", kind_of(predicate)->name, "ok",
+                      answer.ok == HC_CANNOT_TELL ? json_null() : json_boolean(answer.ok == HC_YES),
+                      "expected", answer.expected[0] != '\0' ? json_string(answer.expected) : json_null(),
+                      "got", answer.got[0] != '\0' ? json_string(answer.got) : json_null());
         if (row == NULL || json_array_append_new(job->acceptance.predicates, row) != 0)
             return -ENOMEM;
     }

@@ -7,8 +7,8 @@
 /* Checks the form of a list of predicates; HC_REFUSED names the wrong one. */
 int hc_predicates_check(const json_t *predicates, struct hc_refusal *refusal);
 
-/* From what an item of a data set expects (null, one predicate, or a list) to a checked list, a new reference; NULL when it is
- * of a kind that is not judged. A number without a tolerance gets 0.1 % there. */
+/* From what an item of a data set expects (null, one predicate, or a list) to a checked list, a new
+ * reference; NULL when it is of a kind that is not judged. A number without a tolerance gets 0.1 % there. */
 int hc_predicates_of_expect(const json_t *expect, json_t **ret_predicates, struct hc_refusal *refusal);
 
 /* Fills job->acceptance from the job's captured output and verdict. */

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define ANSWER_TOLERANCE 0.01
-#define ROUNDING         1e-9 /* 3.99 is within 0.01 of 3.98 although their difference, as doubles, is a hair more */
+#define ROUNDING         1e-9 /* 3.99 is within 0.01 of 3.98 although their difference, as doubles, is a hair more \
+                               */
 
 static void show_ending(const struct hc_job *job, char out[512])
 {
@@ -37,7 +38,8 @@ void hc_judge_fails(const struct hc_job *job, const json_t *predicate, struct hc
 void hc_judge_exception(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer)
 {
     const struct hc_captured *err = &job->outcome.err;
-    const char *name = json_string_value(json_object_get(predicate, "value")), *text = (const char *)err->data;
+    const char *name = json_string_value(json_object_get(predicate, "value")),
+               *text = (const char *)err->data;
     size_t n = text != NULL ? err->kept_bytes : 0, wanted = strlen(name), word = 0;
     hc_trim(&text, &n);
     const char *line = text + n;

@@ -17,8 +17,10 @@ struct hc_predicate_kind {
     const char *const *required;
     /* What is wrong with the values of a predicate whose fields are right; NULL: nothing. */
     const char *(*check)(const json_t *predicate, char room[256]);
-    void (*judge)(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer); /* NULL: not judged */
-    bool any_ending; /* judged however the run ended; else a run that a limit or a rule ended has given no result */
+    void (*judge)(const struct hc_job *job, const json_t *predicate,
+                  struct hc_answer *answer); /* NULL: not judged */
+    bool any_ending; /* judged however the run ended; else a run that a limit or a rule ended has given no
+                        result */
 };
 
 extern const struct hc_predicate_kind hc_predicate_kinds[];

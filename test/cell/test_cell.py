@@ -80,12 +80,13 @@ import os, time
 def burn(s):
     end = time.process_time() + s
     while time.process_time() < end: pass
+r, w = os.pipe()
 for i in range(10):
     if os.fork() == 0:
         if os.fork() == 0:
             burn(0.05); os._exit(0)
         os._exit(0)
-time.sleep(1.2)
+os.close(w); os.read(r, 1)  # end of file when the last of them is gone, of whom nobody is waited for
 """, cpu="5s", wall="20s")
     ends(record, "ok", None)
     # 10 x 50 ms in processes that nobody waits for; the rest is the interpreter.
@@ -393,13 +394,11 @@ def exit_codes_pass_through():
 
 @test(60)
 def signals_pass_through():
-    for number in (1, 2, 6, 9, 11, 13, 15, 31):
+    for number in (1, 2, 6, 9, 11, 13, 15, 64):
         record, got, _, _ = run("kill -%d $$" % number, "bash")
-        if number == signal.SIGSYS:
-            continue
         ends(record, "runtime_error", "signal")
         equal((got, record["exit_code"], record["signal"]), (128 + number, None, number), "signal %d" % number)
-        equal(record["signal_name"], signal.Signals(number).name, "name")
+        check(number > 31 or record["signal_name"] == signal.Signals(number).name, "name %r" % record["signal_name"])
 
 
 @test()
@@ -437,7 +436,7 @@ def syntax_errors():
               "error of %r" % code)
     record, got, _, _ = run("echo before\nif true; then\n", "bash")
     equal((record["status"], got, out(record)), ("syntax_error", 2, "before\n"), "bash")
-    equal(record["error"]["type"] is not None and record["error"]["line"], 3, "line of bash's error")
+    check(record["error"] is not None and record["error"]["line"] == 3, "bash's error: %r" % record["error"])
 
 
 @test()
@@ -690,7 +689,7 @@ while n < 50000 and time.monotonic() < end: os.mkdir('d'); os.chdir('d'); n += 1
 print(n)
 """, inodes=60000, memory="1G", out=scratch("o"), wall="20s")
         ends(record, "ok", None)
-        check(int(out(record)) > 3000, "depth reached: %s" % out(record))
+        check(int(out(record)) > 500, "depth reached: %s" % out(record))
         check(record["timing"]["collect_us"] < 6000000, "collecting took %d us" % record["timing"]["collect_us"])
         check(record["timing"]["teardown_us"] < 6000000, "teardown took %d us" % record["timing"]["teardown_us"])
         check(record["files"]["omitted"] > 0, "nothing is counted as omitted")

@@ -459,12 +459,12 @@ tell(ppid=os.getppid(), **r)
 @test()
 def kill_everything_in_sight():
     with hostile():
-        record, code, _, wall = run("import os, signal\nfor who in (-1, 1):\n    try: os.kill(who, 9)\n    except PermissionError: pass\nprint('after', flush=True)\nos.kill(0, 9)")
+        record, code, _, wall = run("import os, signal\nfor who in (-1, 1):\n    try: os.kill(who, 9)\n    except OSError: pass\nprint('after', flush=True)\nos.kill(0, 9)")
         equal((record["status"], record["signal"], out(record)), ("runtime_error", 9, "after\n"), "verdict")
-        record, code, _, wall = run("import os, signal, time\nos.kill(-1, signal.SIGSTOP)\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(30)", wall="700ms")
+        record, code, _, wall = run("import os, signal, time\ntry: os.kill(-1, signal.SIGSTOP)\nexcept OSError: pass\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(30)", wall="700ms")
         ends(record, "timeout", "wall_time")
         check(wall < 3, "a stopped program held the command for %.1f s" % wall)
-        record, _, _, wall = run("import os, time\nfor i in range(20):\n    if os.fork() == 0:\n        os.setsid()\n        while True: os.kill(-1, 19)\ntime.sleep(30)", wall="700ms", processes=32)
+        record, _, _, wall = run("import os, time\nfor i in range(20):\n    if os.fork() == 0:\n        os.setsid()\n        while True:\n            try: os.kill(-1, 19)\n            except OSError: pass\ntime.sleep(30)", wall="700ms", processes=32)
         ends(record, "timeout", "wall_time")
         check(wall < 4, "a storm of stops held the command for %.1f s" % wall)
 
@@ -565,6 +565,39 @@ def calls_of_other_architectures():
                 ends(record, "ok", None)
         record, code, _, _ = run(FOREIGN, "c", args=["x"])
         check(record["status"] == "policy_violation" or out(record) == "all ENOSYS\n", "x32: %s %r" % (record["status"], out(record)))
+
+
+@test(60)
+def a_program_killed_by_the_filter_is_never_a_fault_of_ours():
+    # While such a process dies its status says "Seccomp: 3" (SECCOMP_MODE_DEAD, Linux 5.16): the filter held, it is not missing.
+    source = "int main(void) { long r; __asm__ volatile(\"syscall\" : \"=a\"(r) : \"a\"(0x40000027L) : \"rcx\", \"r11\", \"memory\"); return r != -38; }"
+    seen = {run(source, "c")[0]["status"] for _ in range(16)}
+    check(seen <= {"policy_violation"} or seen <= {"ok"}, "statuses of sixteen equal runs: %r" % seen)
+
+
+@test(60)
+def nothing_done_right_after_the_exec_upsets_the_attestation():
+    head = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *later(void *p) { usleep(60000); return p; }
+int main(void) { (void)later; """
+    bodies = {"a filter of its own": "struct sock_filter f[] = {{6, 0, 0, 0x7fff0000}}; struct sock_fprog p = {1, f}; syscall(SYS_seccomp, 1, 0, &p);",
+              "being preferred by the OOM killer": 'int f = open("/proc/self/oom_score_adj", O_WRONLY); if (write(f, "1000", 4) != 4) return 9;',
+              "all limits lowered": "for (int i = 0; i < 16; i++) { struct rlimit l = {0, 0}; if (i != RLIMIT_CPU) setrlimit(i, &l); }",
+              "a forged name": 'prctl(PR_SET_NAME, "x\\nSeccomp:\\t0");', "not dumpable": "prctl(PR_SET_DUMPABLE, 0);",
+              "main thread gone": "pthread_t t; pthread_create(&t, 0, later, 0); pthread_exit(0);"}
+    for what, body in bodies.items():
+        for _ in range(3):
+            record, _, _, _ = run(head + body + " usleep(30000); return 0; }", "c")
+            ends(record, "ok", None)
+            one_of(record["isolation"]["grade"], t.GRADES, "grade with %s" % what)
 
 
 @test()

@@ -168,15 +168,18 @@ HC_TEST(stdout_number)
 
 HC_TEST(all_must_hold)
 {
-    HC_ASSERT_EQ_INT(judged("5", "[{\"kind\":\"exit_zero\"},{\"kind\":\"stdout_number\",\"value\":5}]"), HC_ACCEPTED);
-    HC_ASSERT_EQ_INT(judged("5", "[{\"kind\":\"stdout_number\",\"value\":6},{\"kind\":\"exit_zero\"}]"), HC_REJECTED);
+    HC_ASSERT_EQ_INT(judged("5", "[{\"kind\":\"exit_zero\"},{\"kind\":\"stdout_number\",\"value\":5}]"),
+                     HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("5", "[{\"kind\":\"stdout_number\",\"value\":6},{\"kind\":\"exit_zero\"}]"),
+                     HC_REJECTED);
 }
 
 /* Whatever was printed before: what a limit, a rule or the host ended has given no result. */
 HC_TEST(ended_by_somebody_else)
 {
     for (int status = 0; status < HC_STATUS_COUNT; status++) {
-        bool itself = status == HC_STATUS_OK || status == HC_STATUS_RUNTIME_ERROR || status == HC_STATUS_SYNTAX_ERROR;
+        bool itself =
+            status == HC_STATUS_OK || status == HC_STATUS_RUNTIME_ERROR || status == HC_STATUS_SYNTAX_ERROR;
         struct hc_job job = job_of((enum hc_status)status, 0, "5", 1);
         int got = verdict_of(&job, NUMBER("\"value\":5"));
         if (got != (itself ? HC_ACCEPTED : HC_REJECTED))

@@ -138,7 +138,8 @@ HC_TEST(what_is_no_plain_file_is_listed_and_never_opened)
     hc_autofree char *secret = hc_printf("%s/secret", place.path);
     hc_autoclose int fd = open(secret, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     HC_ASSERT(fd >= 0 && hc_write_all(fd, "secret", 6) == 0);
-    HC_ASSERT(symlinkat("../secret", place.work, "link") == 0 && symlinkat("/etc/passwd", place.work, "passwd") == 0);
+    HC_ASSERT(symlinkat("../secret", place.work, "link") == 0 &&
+              symlinkat("/etc/passwd", place.work, "passwd") == 0);
     HC_ASSERT(symlinkat("..", place.work, "up") == 0);
     HC_ASSERT(mkfifoat(place.work, "fifo", 0644) == 0); /* opening it to read would wait for ever */
     (void)snprintf(address.sun_path, sizeof address.sun_path, "%.60s/work/socket", place.path);
@@ -179,9 +180,11 @@ HC_TEST(findings)
     hc_autofree char *sparse = hc_printf("%s/work/sparse", place.path);
     HC_ASSERT(truncate(sparse, 1 << 18) == 0);
     collect(&place);
-    HC_ASSERT(has_finding(named(&place, "twice"), "several_names") && has_finding(named(&place, "again"), "several_names"));
+    HC_ASSERT(has_finding(named(&place, "twice"), "several_names") &&
+              has_finding(named(&place, "again"), "several_names"));
     HC_ASSERT(has_finding(named(&place, "set-id"), "set_id_bits"));
-    HC_ASSERT(has_finding(named(&place, "new\nline"), "odd_name") && has_finding(named(&place, "bad-\xff"), "odd_name"));
+    HC_ASSERT(has_finding(named(&place, "new\nline"), "odd_name") &&
+              has_finding(named(&place, "bad-\xff"), "odd_name"));
     HC_ASSERT(has_finding(named(&place, "sparse"), "sparse"));
 }
 
@@ -258,7 +261,8 @@ HC_TEST(export_copies_plain_files_with_plain_modes)
     HC_ASSERT_EQ_INT(hc_export(place.work, &place.found, out, message), 0);
     HC_ASSERT(named(&place, "a.txt")->exported && named(&place, "sub/b.txt")->exported);
     HC_ASSERT(!named(&place, "sub/link")->exported);
-    hc_autofree char *a = hc_printf("%s/a.txt", out), *b = hc_printf("%s/sub/b.txt", out), *c = hc_printf("%s/sub/link", out);
+    hc_autofree char *a = hc_printf("%s/a.txt", out), *b = hc_printf("%s/sub/b.txt", out),
+                     *c = hc_printf("%s/sub/link", out);
     struct stat info;
     HC_ASSERT(stat(a, &info) == 0);
     HC_ASSERT_EQ_INT(info.st_mode, S_IFREG | 0644);
@@ -285,7 +289,8 @@ HC_TEST(export_is_all_or_nothing)
     place.rules.file_count = 2;
     collect(&place);
     HC_ASSERT_EQ_INT(hc_export(place.work, &place.found, deep, message), HC_EXPORT_REFUSED);
-    /* A file that vanished between the look and the copy, as none can in a dead cell: nothing is left half there. */
+    /* A file that vanished between the look and the copy, as none can in a dead cell: nothing is left half
+     * there. */
     HC_ASSERT(unlinkat(place.work, "b", 0) == 0);
     HC_ASSERT_EQ_INT(hc_export(place.work, &place.found, out, message), HC_EXPORT_REFUSED);
     HC_ASSERT(lstat(out, &info) != 0 && !named(&place, "a")->exported);
@@ -326,7 +331,9 @@ HC_TEST(file_types)
         {"\xff\xd8\xff\xe0", 4, "x", "image/jpeg"},
         {"RIFF....WEBP", 12, "x", "image/webp"},
         {"PK\x03\x04", 4, "x.xlsx", "application/zip"},
-        {"\x7f" "ELF", 4, "x.csv", "application/x-executable"},
+        {"\x7f"
+         "ELF",
+         4, "x.csv", "application/x-executable"},
         {"a,b\n", 4, "x.csv", "text/csv"},
         {"a,b\n", 4, "X.CSV", "text/csv"},
         {"{}", 2, "x.json", "application/json"},

@@ -1,4 +1,5 @@
-/* What programs say of their failures, as CPython, gcc, clang and bash print it; and text that only looks so. */
+/* What programs say of their failures, as CPython, gcc, clang and bash print it; and text that only looks so.
+ */
 #include "flow/diagnose.h"
 
 #include "base/utf8.h"
@@ -10,7 +11,8 @@
 
 typedef void diagnose(const char *, size_t, const char *, struct hc_diagnosis *);
 
-static void says(diagnose *read, const char *text, const char *program, const char *type, const char *message, long line)
+static void says(diagnose *read, const char *text, const char *program, const char *type, const char *message,
+                 long line)
 {
     struct hc_diagnosis d;
     read(text, strlen(text), program, &d);
@@ -44,30 +46,35 @@ HC_TEST(python_line_is_the_programs_own)
     says(hc_diagnose_python,
          "Traceback (most recent call last):\n"
          "  File \"main.py\", line 2, in <module>\n    json.loads('{')\n"
-         "  File \"/usr/lib/python3.11/json/__init__.py\", line 346, in loads\n    return _default_decoder.decode(s)\n"
+         "  File \"/usr/lib/python3.11/json/__init__.py\", line 346, in loads\n    return "
+         "_default_decoder.decode(s)\n"
          "json.decoder.JSONDecodeError: Expecting property name: line 1 column 2 (char 1)\n",
          "main.py", "json.decoder.JSONDecodeError", "Expecting property name: line 1 column 2 (char 1)", 2);
 }
 
 HC_TEST(python_syntax_error)
 {
-    says(hc_diagnose_python, "  File \"/work/answer.py\", line 1\n    print(\n         ^\nSyntaxError: '(' was never closed\n",
+    says(hc_diagnose_python,
+         "  File \"/work/answer.py\", line 1\n    print(\n         ^\nSyntaxError: '(' was never closed\n",
          "answer.py", "SyntaxError", "'(' was never closed", 1);
 }
 
 HC_TEST(python_exception_without_message)
 {
     says(hc_diagnose_python,
-         "noise\nTraceback (most recent call last):\n  File \"/work/main.py\", line 1, in <module>\n    assert 0\nAssertionError",
+         "noise\nTraceback (most recent call last):\n  File \"/work/main.py\", line 1, in <module>\n    "
+         "assert 0\nAssertionError",
          "main.py", "AssertionError", "", 1);
 }
 
 HC_TEST(python_chained_exceptions_end_with_the_last)
 {
     says(hc_diagnose_python,
-         "Traceback (most recent call last):\n  File \"/work/main.py\", line 2, in <module>\n    a\nNameError: name 'a'\n\n"
+         "Traceback (most recent call last):\n  File \"/work/main.py\", line 2, in <module>\n    "
+         "a\nNameError: name 'a'\n\n"
          "During handling of the above exception, another exception occurred:\n\n"
-         "Traceback (most recent call last):\n  File \"/work/main.py\", line 9, in <module>\n    raise B(1) from None\n"
+         "Traceback (most recent call last):\n  File \"/work/main.py\", line 9, in <module>\n    raise B(1) "
+         "from None\n"
          "__main__.B: 1\n",
          "main.py", "__main__.B", "1", 9);
 }
@@ -76,7 +83,8 @@ HC_TEST(python_frames_of_other_tracebacks_do_not_count)
 {
     says(hc_diagnose_python,
          "  File \"/work/main.py\", line 99, in old\n"
-         "Traceback (most recent call last):\n  File \"/usr/lib/python3.11/runpy.py\", line 5, in x\nOSError: [Errno 28] full\n",
+         "Traceback (most recent call last):\n  File \"/usr/lib/python3.11/runpy.py\", line 5, in "
+         "x\nOSError: [Errno 28] full\n",
          "main.py", "OSError", "[Errno 28] full", 0);
 }
 
@@ -94,9 +102,11 @@ HC_TEST(compilers)
          "main.c: In function 'main':\nmain.c:3:9: warning: unused variable 'x' [-Wunused-variable]\n"
          "main.c:4:12: error: 'y' undeclared (first use in this function)\nmain.c:5:1: error: second\n",
          "main.c", "error", "'y' undeclared (first use in this function)", 4);
-    says(hc_diagnose_compiler, "main.c:1:10: fatal error: nothere.h: No such file or directory\ncompilation terminated.\n",
+    says(hc_diagnose_compiler,
+         "main.c:1:10: fatal error: nothere.h: No such file or directory\ncompilation terminated.\n",
          "main.c", "error", "nothere.h: No such file or directory", 1);
-    says_nothing(hc_diagnose_compiler, "/usr/bin/ld: cannot find -lnothere\ncollect2: error: ld returned 1 exit status\n");
+    says_nothing(hc_diagnose_compiler,
+                 "/usr/bin/ld: cannot find -lnothere\ncollect2: error: ld returned 1 exit status\n");
     says_nothing(hc_diagnose_compiler, "other.c:1:1: error: not ours\n");
     says_nothing(hc_diagnose_compiler, "main.py:x:1: error: no number\nmain.py:-1:2: error: nor this\n");
 }
@@ -139,7 +149,8 @@ static void by_list(const struct hc_error_rule *items, size_t count, const char 
 
 HC_TEST(rules_fill_what_is_missing)
 {
-    static char last[] = "^(.*Error): (.*)$", place[] = "^${file}:([0-9]+)$", frame[] = "^ at ${file}:([0-9]+)", any[] = "^(.*)$";
+    static char last[] = "^(.*Error): (.*)$", place[] = "^${file}:([0-9]+)$",
+                frame[] = "^ at ${file}:([0-9]+)", any[] = "^(.*)$";
     static const struct hc_error_rule items[] = {
         {.pattern = last, .type = 1, .message = 2, .last = true},
         {.pattern = place, .line = 1},
@@ -181,8 +192,10 @@ HC_TEST(rules_look_at_the_end_or_the_head)
 HC_TEST(any_bytes)
 {
     static diagnose *const readers[] = {hc_diagnose_python, hc_diagnose_compiler, by_rules};
-    static const char *const pieces[] = {"main.py", ":", "\n", "  File \"", "\", line ", "Error: ", "error: ", ": line ",
-                                         "Traceback", "\xff", "\xc3", "\xf0\x9f\x90\x8d", "1", "99999999999999999999", " ", ""};
+    static const char *const pieces[] = {
+        "main.py", ":",         "\n",   "  File \"", "\", line ",        "Error: ", "error: ",
+        ": line ", "Traceback", "\xff", "\xc3",      "\xf0\x9f\x90\x8d", "1",       "99999999999999999999",
+        " ",       ""};
     uint64_t seed = 7;
     for (int round = 0; round < 30000; round++) {
         char text[2048] = "";

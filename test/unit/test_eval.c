@@ -134,7 +134,8 @@ HC_TEST(bad_items_are_told)
     refused(HEAD ",\"stdin\":{\"repeat\":\"xxxxxxxx\",\"times\":100000000}}", "larger than 256M");
     refused(HEAD ",\"files\":{}}", "files must be a list");
     refused(HEAD ",\"files\":[{\"name\":\"x\"}]}", "one of path, text and base64");
-    refused(HEAD ",\"files\":[{\"name\":\"x\",\"text\":\"\",\"path\":\"y\"}]}", "one of path, text and base64");
+    refused(HEAD ",\"files\":[{\"name\":\"x\",\"text\":\"\",\"path\":\"y\"}]}",
+            "one of path, text and base64");
     refused(HEAD ",\"files\":[{\"name\":\"x\",\"path\":\"../y\"}]}", "leaves the data set's folder");
     refused(HEAD ",\"files\":[{\"name\":\"x\",\"path\":\"a/../../y\"}]}", "leaves the data set's folder");
     refused(HEAD ",\"files\":[{\"name\":\"x\",\"path\":\"/y\"}]}", "leaves the data set's folder");
@@ -179,9 +180,12 @@ HC_TEST(items_become_requests)
 {
     struct hc_spec spec;
     char input[32] = "";
-    spec_of(HEAD ",\"stdin\":{\"repeat\":\"ab\",\"times\":3},\"group\":[1],\"upstream_x\":123456789012345678901234567890,"
-                 "\"limits\":{\"cpu_s\":1.5,\"memory_mib\":64,\"processes\":9,\"output_kib\":2,\"disk\":4096,\"stack\":\"1M\"},"
-                 "\"files\":[{\"name\":\"d/t\",\"text\":\"\\u0000x\"},{\"name\":\"b\",\"base64\":\"aGVsbG8=\"}]}",
+    spec_of(HEAD
+            ",\"stdin\":{\"repeat\":\"ab\",\"times\":3},\"group\":[1],\"upstream_x\":"
+            "123456789012345678901234567890,"
+            "\"limits\":{\"cpu_s\":1.5,\"memory_mib\":64,\"processes\":9,\"output_kib\":2,\"disk\":4096,"
+            "\"stack\":\"1M\"},"
+            "\"files\":[{\"name\":\"d/t\",\"text\":\"\\u0000x\"},{\"name\":\"b\",\"base64\":\"aGVsbG8=\"}]}",
             &spec);
     HC_ASSERT_STREQ(spec.language, "python");
     HC_ASSERT_STREQ((const char *)spec.code, "x");
@@ -251,7 +255,10 @@ HC_TEST(results_are_counted)
     HC_ASSERT(tally != NULL);
     HC_ASSERT_EQ_INT(hc_tally_init(tally), 0);
     add(tally, "{\"id\":\"a\",\"status\":\"ok\",\"accepted\":true,\"wall_us\":10,\"suite\":\"s\"}", 0);
-    add(tally, "{\"id\":\"b\",\"status\":\"runtime_error\",\"error_type\":\"KeyError\",\"accepted\":false,\"suite\":\"s\"}", 0);
+    add(tally,
+        "{\"id\":\"b\",\"status\":\"runtime_error\",\"error_type\":\"KeyError\",\"accepted\":false,\"suite\":"
+        "\"s\"}",
+        0);
     add(tally, "{\"id\":\"c\",\"status\":\"refused\",\"accepted\":null}", 0);
     add(tally, "{\"id\":\"d\",\"status\":\"fault\"}", 0);
     add(tally, "{\"id\":\"e\",\"status\":\"cancelled\"}", 0);
@@ -277,7 +284,9 @@ HC_TEST(names_are_bounded)
     HC_ASSERT(tally != NULL);
     HC_ASSERT_EQ_INT(hc_tally_init(tally), 0);
     for (int i = 0; i < 3000; i++) {
-        (void)snprintf(json, sizeof json, "{\"id\":\"a\",\"status\":\"runtime_error\",\"error_type\":\"E%d\",\"suite\":\"s%d\"}", i, i);
+        (void)snprintf(json, sizeof json,
+                       "{\"id\":\"a\",\"status\":\"runtime_error\",\"error_type\":\"E%d\",\"suite\":\"s%d\"}",
+                       i, i);
         add(tally, json, 0);
     }
     HC_ASSERT(json_object_size(tally->error_types) <= 1001);
@@ -306,7 +315,8 @@ HC_TEST(percentiles_are_near)
 
 HC_TEST(results_are_resumed)
 {
-    static const char there[] = "{\"id\":\"a\",\"status\":\"ok\"}\n{\"id\":\"b\",\"status\":\"ok\"}\n{\"id\":\"c\",\"st";
+    static const char there[] =
+        "{\"id\":\"a\",\"status\":\"ok\"}\n{\"id\":\"b\",\"status\":\"ok\"}\n{\"id\":\"c\",\"st";
     char path[] = "/tmp/hc-results-XXXXXX";
     struct hc_tally *tally = calloc(1, sizeof *tally);
     struct hc_ids done = {0};

@@ -50,7 +50,8 @@ HC_TEST(defaults)
         if (hc_limits[i].default_value != HC_LIMIT_AUTO)
             HC_ASSERT_EQ_INT(e.limits[i], hc_limits[i].default_value);
         HC_ASSERT(e.limits[i] != HC_LIMIT_AUTO);
-        HC_ASSERT(i == HC_LIMIT_IO || (e.limits[i] >= hc_limits[i].min_value && e.limits[i] <= hc_limits[i].max_value));
+        HC_ASSERT(i == HC_LIMIT_IO ||
+                  (e.limits[i] >= hc_limits[i].min_value && e.limits[i] <= hc_limits[i].max_value));
     }
     HC_ASSERT_EQ_INT(e.limits[HC_LIMIT_DISK], 256 * MIB);
     HC_ASSERT_EQ_INT(e.limits[HC_LIMIT_INODES], 16384);

@@ -1,4 +1,5 @@
-/* The judge of layers: an attestation as the kernel gives it holds all; each layer taken away once must be noticed. */
+/* The judge of layers: an attestation as the kernel gives it holds all; each layer taken away once must be
+ * noticed. */
 #include "cell/layers.h"
 
 #include "harness.h"
@@ -7,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char good_status[] = "Name:\tpayload\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t9\nPid:\t9\nPPid:\t8\n"
-                                  "Uid:\t33\t33\t33\t33\nGid:\t33\t33\t33\t33\nFDSize:\t64\nGroups:\t \n"
-                                  "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
-                                  "CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"
-                                  "Seccomp_filters:\t1\n";
+static const char good_status[] =
+    "Name:\tpayload\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t9\nPid:\t9\nPPid:\t8\n"
+    "Uid:\t33\t33\t33\t33\nGid:\t33\t33\t33\t33\nFDSize:\t64\nGroups:\t \n"
+    "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
+    "CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"
+    "Seccomp_filters:\t1\n";
 
 static const char good_mounts[] =
     "92 43 0:41 / / ro,nosuid,nodev,relatime - tmpfs tmpfs rw,size=4096k,mode=755,uid=1,gid=1\n"
@@ -27,10 +29,11 @@ static const char good_mounts[] =
     "112 92 0:45 /tmp /tmp rw,nosuid,nodev,relatime - tmpfs tmpfs rw,size=1k\n"
     "113 92 0:45 /shm /dev/shm rw,nosuid,nodev,relatime - tmpfs tmpfs rw,size=1k\n";
 
-static const char good_limits[] = "Limit                     Soft Limit           Hard Limit           Units     \n"
-                                  "Max cpu time              31                   32                   seconds   \n"
-                                  "Max core file size        1                    1                    bytes     \n"
-                                  "Max open files            256                  256                  files     \n";
+static const char good_limits[] =
+    "Limit                     Soft Limit           Hard Limit           Units     \n"
+    "Max cpu time              31                   32                   seconds   \n"
+    "Max core file size        1                    1                    bytes     \n"
+    "Max open files            256                  256                  files     \n";
 
 struct scene {
     struct hc_cell_facts facts;
@@ -87,8 +90,9 @@ static void notices(const struct scene *scene, enum hc_layer layer)
     judge(scene, 0, &results);
     for (int i = 0; i < HC_LAYER_COUNT; i++)
         if ((results.layers[i].state == HC_LAYER_APPLIED) == (i == (int)layer))
-            hc_test_fail(__FILE__, __LINE__, "without %s: %s is %s (%s)", hc_layers[layer].name, hc_layers[i].name,
-                         hc_layer_state_names[results.layers[i].state], results.layers[i].evidence);
+            hc_test_fail(__FILE__, __LINE__, "without %s: %s is %s (%s)", hc_layers[layer].name,
+                         hc_layers[i].name, hc_layer_state_names[results.layers[i].state],
+                         results.layers[i].evidence);
     HC_ASSERT_EQ_INT(results.grade, hc_layers[layer].grade_if_absent);
     HC_ASSERT_EQ_INT(results.missing, hc_layers[layer].primary ? (int)layer : -1);
 }
@@ -145,8 +149,9 @@ HC_TEST(a_call_that_did_not_succeed_is_noticed)
 HC_TEST(namespaces)
 {
     static const enum hc_layer layers[HC_NS_COUNT] = {
-        HC_LAYER_USER_NAMESPACE, HC_LAYER_PID_NAMESPACE, HC_LAYER_MOUNT_NAMESPACE,  HC_LAYER_NETWORK_NAMESPACE,
-        HC_LAYER_IPC_NAMESPACE,  HC_LAYER_UTS_NAMESPACE, HC_LAYER_CGROUP_NAMESPACE,
+        HC_LAYER_USER_NAMESPACE,    HC_LAYER_PID_NAMESPACE, HC_LAYER_MOUNT_NAMESPACE,
+        HC_LAYER_NETWORK_NAMESPACE, HC_LAYER_IPC_NAMESPACE, HC_LAYER_UTS_NAMESPACE,
+        HC_LAYER_CGROUP_NAMESPACE,
     };
     for (int i = 0; i < HC_NS_COUNT; i++) {
         struct scene *scene = good();
@@ -203,11 +208,18 @@ HC_TEST(mounts)
 {
     struct hc_layer_results results;
     WITHOUT(HC_LAYER_READ_ONLY_ROOT, MOUNTS("/usr ro,", "/usr rw,"));
-    WITHOUT(HC_LAYER_READ_ONLY_ROOT, MOUNTS("99 92", "100 92 254:0 / /host rw,relatime - ext4 /dev/vda rw\n99 92"));
-    WITHOUT(HC_LAYER_READ_ONLY_ROOT, MOUNTS("99 92", "100 92 8:1 / /etc rwx,nodev - ext4 /dev/vda rw\n99 92"));
-    WITHOUT(HC_LAYER_READ_ONLY_ROOT, MOUNTS("99 92 254:0 /usr /usr ro,nosuid,nodev,relatime - ext4", "unreadable"));
-    WITHOUT(HC_LAYER_DEVICES, MOUNTS("98 92 0:6 /tty /dev/tty rw,nosuid,noexec,relatime - devtmpfs devtmpfs rw,size=12k,mode=755\n", ""));
-    WITHOUT(HC_LAYER_DEVICES, MOUNTS("99 92", "100 92 0:6 /kmsg /dev/kmsg ro,nosuid - devtmpfs devtmpfs rw\n99 92"));
+    WITHOUT(HC_LAYER_READ_ONLY_ROOT,
+            MOUNTS("99 92", "100 92 254:0 / /host rw,relatime - ext4 /dev/vda rw\n99 92"));
+    WITHOUT(HC_LAYER_READ_ONLY_ROOT,
+            MOUNTS("99 92", "100 92 8:1 / /etc rwx,nodev - ext4 /dev/vda rw\n99 92"));
+    WITHOUT(HC_LAYER_READ_ONLY_ROOT,
+            MOUNTS("99 92 254:0 /usr /usr ro,nosuid,nodev,relatime - ext4", "unreadable"));
+    WITHOUT(
+        HC_LAYER_DEVICES,
+        MOUNTS("98 92 0:6 /tty /dev/tty rw,nosuid,noexec,relatime - devtmpfs devtmpfs rw,size=12k,mode=755\n",
+               ""));
+    WITHOUT(HC_LAYER_DEVICES,
+            MOUNTS("99 92", "100 92 0:6 /kmsg /dev/kmsg ro,nosuid - devtmpfs devtmpfs rw\n99 92"));
     WITHOUT(HC_LAYER_PRIVATE_PROC, MOUNTS(",subset=pid", ""));
     WITHOUT(HC_LAYER_PRIVATE_PROC, MOUNTS("hidepid=invisible,", ""));
     WITHOUT(HC_LAYER_PRIVATE_PROC, MOUNTS("- proc proc", "- tmpfs proc"));
@@ -227,8 +239,10 @@ HC_TEST(mounts)
 
 HC_TEST(limits_and_the_rest)
 {
-    WITHOUT(HC_LAYER_CORE_DUMPS_OFF, edit(scene->seen.limits, sizeof scene->seen.limits, "size        1     ", "size        0     "));
-    WITHOUT(HC_LAYER_CORE_DUMPS_OFF, edit(scene->seen.limits, sizeof scene->seen.limits, "Max core", "Min core"));
+    WITHOUT(HC_LAYER_CORE_DUMPS_OFF,
+            edit(scene->seen.limits, sizeof scene->seen.limits, "size        1     ", "size        0     "));
+    WITHOUT(HC_LAYER_CORE_DUMPS_OFF,
+            edit(scene->seen.limits, sizeof scene->seen.limits, "Max core", "Min core"));
     WITHOUT(HC_LAYER_ATTEMPTS, scene->seen.listener = 0);
     WITHOUT(HC_LAYER_PRESSURE, scene->host_pressure = false);
     WITHOUT(HC_LAYER_RLIMITS, scene->seen.limits_len = 0);

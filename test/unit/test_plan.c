@@ -1,4 +1,5 @@
-/* The plan of a cell: bounds of the builder, and whether hotcell-init reads what was written and refuses everything else. */
+/* The plan of a cell: bounds of the builder, and whether hotcell-init reads what was written and refuses
+ * everything else. */
 #include "cell/plan.h"
 
 #include "base/cleanup.h"
@@ -59,7 +60,8 @@ HC_TEST(what_was_written_is_read)
         HC_ASSERT_EQ_INT(entry->mode, files[i].mode);
         HC_ASSERT_EQ_INT(entry->payload_owned, files[i].payload_owned);
         HC_ASSERT_EQ_INT(entry->data_bytes, files[i].bytes);
-        HC_ASSERT(entry->data_bytes == 0 || memcmp(view.bytes + entry->data_offset, files[i].data, files[i].bytes) == 0);
+        HC_ASSERT(entry->data_bytes == 0 ||
+                  memcmp(view.bytes + entry->data_offset, files[i].data, files[i].bytes) == 0);
     }
     HC_ASSERT_EQ_INT(view.plan->rlimit_count, 2);
     HC_ASSERT(memcmp(view.plan->rlimits, rlimits, sizeof rlimits) == 0);
@@ -235,7 +237,8 @@ HC_TEST(random_changes, .timeout_s = 60)
     for (int round = 0; round < 20000; round++) {
         memcpy(bytes, good, n);
         for (uint64_t changes = 1 + hc_test_random(&seed) % 4; changes > 0; changes--)
-            bytes[hc_test_random(&seed) % n] = (uint8_t)(hc_test_random(&seed) >> (hc_test_random(&seed) % 8 * 8));
+            bytes[hc_test_random(&seed) % n] =
+                (uint8_t)(hc_test_random(&seed) >> (hc_test_random(&seed) % 8 * 8));
         hc_autoclose int fd = forged(bytes, n, all_seals);
         memset(&view, 0, sizeof view);
         if (hc_plan_open(fd, &view) == 0) {
@@ -257,8 +260,9 @@ HC_TEST(names)
     const char *reason;
     char name[1100];
     HC_ASSERT(hc_plan_name_ok("a/b.c", &reason) && reason == NULL);
-    static const char *const bad[][2] = {{"", "empty"},        {"/a", "absolute"},   {"a/", "slash"},  {"a//b", "empty part"},
-                                         {".", "part '.'"},    {"a/..", "part '..'"}, {"a\tb", "control"}, {"\x7f", "control"}};
+    static const char *const bad[][2] = {{"", "empty"},          {"/a", "absolute"}, {"a/", "slash"},
+                                         {"a//b", "empty part"}, {".", "part '.'"},  {"a/..", "part '..'"},
+                                         {"a\tb", "control"},    {"\x7f", "control"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         HC_ASSERT(!hc_plan_name_ok(bad[i][0], &reason));
         HC_ASSERT(strstr(reason, bad[i][1]) != NULL);

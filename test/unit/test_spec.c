@@ -55,20 +55,23 @@ HC_TEST(inputs_get_their_parents_first)
         HC_ASSERT_EQ_INT(spec.inputs[i].mode, i < 2 ? 0755 : 0444);
     }
     HC_ASSERT_EQ_INT(spec.input_bytes, 3);
-    HC_ASSERT_STREQ(spec.inputs[2].sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    HC_ASSERT_STREQ(spec.inputs[2].sha256,
+                    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 HC_TEST(bad_names_are_refused)
 {
-    static const char *const names[] = {"",     "/etc/passwd", "..",   "../x", "a/../b", "a/..", ".",     "./a",
-                                        "a//b", "a/",          "a\nb", "\x7f", "a/.",    "\x01", "a/./b"};
+    static const char *const names[] = {"",     "/etc/passwd", "..",  "../x", "a/../b",
+                                        "a/..", ".",           "./a", "a//b", "a/",
+                                        "a\nb", "\x7f",        "a/.", "\x01", "a/./b"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         autospec spec = fresh();
         struct hc_refusal refusal = {0};
         refused(add(&spec, names[i], "x", &refusal), &refusal, "file", "the name in the cell");
         HC_ASSERT_EQ_INT(spec.input_count, 0);
     }
-    static const char *const good[] = {"a", "...", ".hidden", "a b", "..a/b..", "\xc3\xa4.txt", "-rf", "$(x)", "a\\b"};
+    static const char *const good[] = {"a",   "...",  ".hidden", "a b", "..a/b..", "\xc3\xa4.txt",
+                                       "-rf", "$(x)", "a\\b"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         autospec spec = fresh();
         struct hc_refusal refusal = {0};
@@ -84,7 +87,8 @@ HC_TEST(names_are_given_once)
     refused(add(&spec, "a/x", "2", &refusal), &refusal, "file", "given twice");
     refused(add(&spec, "a", "2", &refusal), &refusal, "file", "given twice");
     refused(add(&spec, "a/x/y", "2", &refusal), &refusal, "file", "is a file already");
-    HC_ASSERT_EQ_INT(hc_spec_add_input(&spec, "a", true, NULL, 0, &refusal), 0); /* a folder twice is one folder */
+    HC_ASSERT_EQ_INT(hc_spec_add_input(&spec, "a", true, NULL, 0, &refusal),
+                     0); /* a folder twice is one folder */
     HC_ASSERT_EQ_INT(spec.input_count, 2);
 }
 
@@ -133,8 +137,8 @@ HC_TEST(environment_is_bounded)
     memset(large, 'x', 70000);
     memcpy(large, "L=", 2);
     large[65535] = '\0';
-    refused(hc_spec_add_env(&spec, "S=1", &refusal) == 0 ? hc_spec_add_env(&spec, large, &refusal) : 0, &refusal, "env",
-            "in all");
+    refused(hc_spec_add_env(&spec, "S=1", &refusal) == 0 ? hc_spec_add_env(&spec, large, &refusal) : 0,
+            &refusal, "env", "in all");
     for (int i = 1; i < 256; i++) {
         char variable[32];
         (void)snprintf(variable, sizeof variable, "V%d=1", i);

@@ -41,8 +41,9 @@ static char *make_folder(void)
 
 static json_t *record(const char *id, const char *text)
 {
-    json_t *made = json_pack("{s:s, s:s, s:s, s:s, s:{s:s}, s:s, s:n}", "id", id, "created_at", "2026-01-01T00:00:00Z",
-                             "state", "finished", "status", "ok", "runtime", "language", "python", "text", text, "chain");
+    json_t *made = json_pack("{s:s, s:s, s:s, s:s, s:{s:s}, s:s, s:n}", "id", id, "created_at",
+                             "2026-01-01T00:00:00Z", "state", "finished", "status", "ok", "runtime",
+                             "language", "python", "text", text, "chain");
     HC_ASSERT(made != NULL);
     return made;
 }
@@ -81,8 +82,8 @@ static long verify(const char *folder)
     char previous[65] = "", digest[65];
     long seq = 0;
     HC_ASSERT(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
-    HC_ASSERT(sqlite3_prepare_v2(database, "SELECT seq, sha256, record FROM records ORDER BY seq", -1, &rows, NULL) ==
-              SQLITE_OK);
+    HC_ASSERT(sqlite3_prepare_v2(database, "SELECT seq, sha256, record FROM records ORDER BY seq", -1, &rows,
+                                 NULL) == SQLITE_OK);
     while (sqlite3_step(rows) == SQLITE_ROW) {
         json_t *made = json_loads((const char *)sqlite3_column_text(rows, 2), JSON_REJECT_DUPLICATES, NULL);
         json_t *chain = json_object_get(made, "chain");
