@@ -1,5 +1,5 @@
-/* The one form of a JSON document that is hashed: sorted keys, no blanks, \u escapes in small letters. A document that goes into a
- * hash holds no floats. */
+/* The one form of a JSON document that is hashed: sorted keys, no blanks, \u escapes in small letters. A
+ * document that goes into a hash holds no floats. */
 #ifndef HC_BASE_CANONICAL_H
 #define HC_BASE_CANONICAL_H
 

@@ -1,4 +1,5 @@
-/* Fault injection for test builds (-DHC_FAULTS): the nth guarded system call of a program fails with EIO once.
+/* Fault injection for test builds (-DHC_FAULTS): the nth guarded system call of a program fails with EIO
+ * once.
  *
  * In ordinary builds HC_SYS is the call and nothing else; hc_fault_arm does not exist in them, so that no
  * shipped program can be told to fail.
@@ -31,10 +32,10 @@ static inline bool hc_fault_hit(void)
 #endif
 
 /* The value of a libc-style call, or its negative errno. */
-#define HC_SYS(call)                                                                                              \
-    ({                                                                                                            \
-        long hc_result_ = hc_fault_hit() ? (errno = EIO, -1L) : (long)(call);                                     \
-        hc_result_ < 0 ? -(long)errno : hc_result_;                                                               \
+#define HC_SYS(call)                                                                                         \
+    ({                                                                                                       \
+        long hc_result_ = hc_fault_hit() ? (errno = EIO, -1L) : (long)(call);                                \
+        hc_result_ < 0 ? -(long)errno : hc_result_;                                                          \
     })
 
 #endif

@@ -6,8 +6,8 @@
 
 enum { DIGEST_BYTES = 32 };
 
-/* EVP_sha256() makes every initialisation look the algorithm up again, which costs more than hashing a small file. Fetched once;
- * when two threads do so at once, one of the two objects is let go. */
+/* EVP_sha256() makes every initialisation look the algorithm up again, which costs more than hashing a small
+ * file. Fetched once; when two threads do so at once, one of the two objects is let go. */
 static const EVP_MD *algorithm(void)
 {
     static EVP_MD *fetched;

@@ -28,7 +28,8 @@ static bool by_call(const struct judge *judge, enum hc_layer layer)
     return (judge->facts->layers_applied >> layer & 1) != 0;
 }
 
-/* The rest of the line of /proc/PID/status that begins with `key`, without its tab; empty when there is none. */
+/* The rest of the line of /proc/PID/status that begins with `key`, without its tab; empty when there is none.
+ */
 static void status_line(const struct judge *judge, const char *key, char *value, size_t size)
 {
     value[0] = '\0';
@@ -52,14 +53,15 @@ static void status_line(const struct judge *judge, const char *key, char *value,
 static void judge_namespaces(struct judge *judge)
 {
     static const enum hc_layer layers[HC_NS_COUNT] = {
-        HC_LAYER_USER_NAMESPACE, HC_LAYER_PID_NAMESPACE, HC_LAYER_MOUNT_NAMESPACE,  HC_LAYER_NETWORK_NAMESPACE,
-        HC_LAYER_IPC_NAMESPACE,  HC_LAYER_UTS_NAMESPACE, HC_LAYER_CGROUP_NAMESPACE,
+        HC_LAYER_USER_NAMESPACE,    HC_LAYER_PID_NAMESPACE, HC_LAYER_MOUNT_NAMESPACE,
+        HC_LAYER_NETWORK_NAMESPACE, HC_LAYER_IPC_NAMESPACE, HC_LAYER_UTS_NAMESPACE,
+        HC_LAYER_CGROUP_NAMESPACE,
     };
     static const char *const names[HC_NS_COUNT] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
     for (int i = 0; i < HC_NS_COUNT; i++) {
         uint64_t own = judge->seen->ns_payload[i], outer = judge->seen->ns_keeper[i];
-        rule(judge, layers[i], own != 0 && outer != 0 && own != outer, "%s:[%llu], outside %s:[%llu]", names[i],
-             (unsigned long long)own, names[i], (unsigned long long)outer);
+        rule(judge, layers[i], own != 0 && outer != 0 && own != outer, "%s:[%llu], outside %s:[%llu]",
+             names[i], (unsigned long long)own, names[i], (unsigned long long)outer);
     }
 }
 
@@ -81,14 +83,16 @@ static void judge_identity(struct judge *judge)
         status_line(judge, sets[i], cap[i], sizeof cap[i]);
         none = none && strlen(cap[i]) > 0 && strspn(cap[i], "0") == strlen(cap[i]);
     }
-    rule(judge, HC_LAYER_CAPABILITIES, none, "Inh %s Prm %s Eff %s Bnd %s Amb %s", cap[0], cap[1], cap[2], cap[3],
-         cap[4]);
+    rule(judge, HC_LAYER_CAPABILITIES, none, "Inh %s Prm %s Eff %s Bnd %s Amb %s", cap[0], cap[1], cap[2],
+         cap[3], cap[4]);
     char value[32], filters[32];
     status_line(judge, "NoNewPrivs", value, sizeof value);
     rule(judge, HC_LAYER_NO_NEW_PRIVS, strcmp(value, "1") == 0, "NoNewPrivs %s", value);
     status_line(judge, "Seccomp", value, sizeof value);
     status_line(judge, "Seccomp_filters", filters, sizeof filters);
-    rule(judge, HC_LAYER_SECCOMP, strcmp(value, "2") == 0, "Seccomp %s, filters %s", value, filters);
+    /* 3: the filter has just killed a thread of the process (SECCOMP_MODE_DEAD), which is stricter still */
+    rule(judge, HC_LAYER_SECCOMP, strcmp(value, "2") == 0 || strcmp(value, "3") == 0,
+         "Seccomp %s, filters %s", value, filters);
     rule(judge, HC_LAYER_SECUREBITS, by_call(judge, HC_LAYER_SECUREBITS), "securebits 0x%x",
          judge->facts->securebits);
 }
@@ -109,7 +113,8 @@ static const char *next_mount(const char *at, struct mount_line *ret_line)
     line[n] = '\0';
     memset(ret_line, 0, sizeof *ret_line);
     char *tail = strstr(line, " - ");
-    if (tail == NULL || sscanf(line, "%*s %*s %*s %*s %127s %127s", ret_line->point, ret_line->options) != 2 ||
+    if (tail == NULL ||
+        sscanf(line, "%*s %*s %*s %*s %127s %127s", ret_line->point, ret_line->options) != 2 ||
         sscanf(tail + 3, "%31s %*s %255s", ret_line->type, ret_line->super) != 2)
         ret_line->point[0] = '?'; /* unreadable: counts as a mount that should not be there */
     return end + 1;
@@ -117,7 +122,7 @@ static const char *next_mount(const char *at, struct mount_line *ret_line)
 
 static bool may_be_writable(const char *point)
 {
-    static const char *const points[] = {"/work",    "/tmp",      "/dev/shm",    "/proc",        "/dev/null",
+    static const char *const points[] = {"/work",     "/tmp",      "/dev/shm",    "/proc",        "/dev/null",
                                          "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
     for (size_t i = 0; i < sizeof points / sizeof *points; i++)
         if (strcmp(points[i], point) == 0)
@@ -140,8 +145,8 @@ static void judge_mounts(struct judge *judge)
         if (!read_only && !may_be_writable(line.point))
             memcpy(wrong, line.point, sizeof wrong);
     }
-    rule(judge, HC_LAYER_PRIVATE_ROOT, root && by_call(judge, HC_LAYER_PRIVATE_ROOT), "%u mounts, / is %s", count,
-         root ? "a read-only tmpfs" : "something else");
+    rule(judge, HC_LAYER_PRIVATE_ROOT, root && by_call(judge, HC_LAYER_PRIVATE_ROOT), "%u mounts, / is %s",
+         count, root ? "a read-only tmpfs" : "something else");
     rule(judge, HC_LAYER_READ_ONLY_ROOT, root && wrong[0] == '\0' && !cut, "%s%s",
          wrong[0] == '\0' ? "all but scratch, proc and nodes are ro" : "writable: ", wrong);
     rule(judge, HC_LAYER_DEVICES, devices == 6, "%u device nodes", devices);
@@ -154,8 +159,9 @@ static void judge_limits(struct judge *judge)
 {
     const char *line = strstr(judge->seen->limits, "Max core file size");
     unsigned long long soft = 0, hard = 0;
-    bool one = line != NULL && sscanf(line + strlen("Max core file size"), "%llu %llu", &soft, &hard) == 2 &&
-               soft == 1 && hard == 1;
+    /* 0 is as good as 1 where no handler waits behind a pipe: the kernel starts one at 0 too, never at 1. */
+    bool read = line != NULL && sscanf(line + strlen("Max core file size"), "%llu %llu", &soft, &hard) == 2;
+    bool one = read && soft == hard && (soft == 1 || (soft == 0 && judge->facts->core_handler == 0));
     rule(judge, HC_LAYER_CORE_DUMPS_OFF, one, "core file size soft %llu hard %llu", soft, hard);
     rule(judge, HC_LAYER_RLIMITS, by_call(judge, HC_LAYER_RLIMITS) && judge->seen->limits_len > 0,
          "set and read back");
@@ -163,8 +169,8 @@ static void judge_limits(struct judge *judge)
     rule(judge, HC_LAYER_MEMORY_LIMIT, by_call(judge, HC_LAYER_MEMORY_LIMIT), "limit reads %llu bytes",
          (unsigned long long)f->memory_applied_bytes);
     rule(judge, HC_LAYER_NO_SWAP, by_call(judge, HC_LAYER_NO_SWAP), "no swap to use");
-    rule(judge, HC_LAYER_PROCESS_LIMIT, by_call(judge, HC_LAYER_PROCESS_LIMIT), "pids.max reads %llu (1 for init)",
-         (unsigned long long)f->processes_applied);
+    rule(judge, HC_LAYER_PROCESS_LIMIT, by_call(judge, HC_LAYER_PROCESS_LIMIT),
+         "pids.max reads %llu (1 for init)", (unsigned long long)f->processes_applied);
     rule(judge, HC_LAYER_CPU_RATE, by_call(judge, HC_LAYER_CPU_RATE), "quota %llu us of %llu us",
          (unsigned long long)f->cpu_quota_applied_us, (unsigned long long)f->cpu_period_applied_us);
     rule(judge, HC_LAYER_SCRATCH_QUOTA, by_call(judge, HC_LAYER_SCRATCH_QUOTA), "%llu bytes, %llu inodes",
@@ -185,7 +191,8 @@ static void judge_calls(struct judge *judge, bool host_pressure)
     rule(judge, HC_LAYER_CGROUP_KILL, by_call(judge, HC_LAYER_CGROUP_KILL), "cgroup.kill open");
     rule(judge, HC_LAYER_OOM_PREFERENCE, by_call(judge, HC_LAYER_OOM_PREFERENCE), "oom_score_adj %d",
          f->oom_score_adj);
-    rule(judge, HC_LAYER_PRESSURE, host_pressure, "/proc/pressure %s", host_pressure ? "is there" : "is missing");
+    rule(judge, HC_LAYER_PRESSURE, host_pressure, "/proc/pressure %s",
+         host_pressure ? "is there" : "is missing");
 }
 
 static void grade(struct hc_layer_results *results, uint64_t allow_layers)
@@ -206,8 +213,8 @@ static void grade(struct hc_layer_results *results, uint64_t allow_layers)
     }
 }
 
-void hc_layers_judge(const struct hc_cell_facts *facts, const struct hc_attestation *attestation, bool host_pressure,
-                     uint64_t allow_layers, struct hc_layer_results *ret_results)
+void hc_layers_judge(const struct hc_cell_facts *facts, const struct hc_attestation *attestation,
+                     bool host_pressure, uint64_t allow_layers, struct hc_layer_results *ret_results)
 {
     struct judge judge = {facts, attestation, ret_results};
     memset(ret_results, 0, sizeof *ret_results);

@@ -17,8 +17,8 @@ struct hc_layer_results {
 };
 
 /* `host_pressure`: /proc/pressure is there on the host. */
-void hc_layers_judge(const struct hc_cell_facts *facts, const struct hc_attestation *attestation, bool host_pressure,
-                     uint64_t allow_layers, struct hc_layer_results *ret_results);
+void hc_layers_judge(const struct hc_cell_facts *facts, const struct hc_attestation *attestation,
+                     bool host_pressure, uint64_t allow_layers, struct hc_layer_results *ret_results);
 
 /* A later look may only find something missing: takes over every layer that `again` no longer finds. */
 void hc_layers_tighten(struct hc_layer_results *results, const struct hc_layer_results *again);

@@ -31,8 +31,8 @@ struct hc_plan_source {
 /* Returns the memfd (>= 0), or negative errno: -E2BIG when something does not fit the plan's bounds. */
 int hc_plan_build(const struct hc_plan_source *source);
 
-/* Whether `name` may be the name of a file in the working folder: relative, no "." or "..", no control bytes. On false
- * `ret_reason` says why in a plain clause. */
+/* Whether `name` may be the name of a file in the working folder: relative, no "." or "..", no control bytes.
+ * On false `ret_reason` says why in a plain clause. */
 bool hc_plan_name_ok(const char *name, const char **ret_reason);
 
 #endif

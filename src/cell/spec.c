@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "cell/plan.h"
 
 #include <ctype.h>
@@ -16,11 +17,17 @@
 int hc_refuse(struct hc_refusal *refusal, enum hc_cause cause, const char *field, const char *message, ...)
 {
     va_list args;
+    char raw[512];
     refusal->cause = cause;
     (void)snprintf(refusal->field, sizeof refusal->field, "%s", field);
     va_start(args, message);
-    (void)vsnprintf(refusal->message, sizeof refusal->message, message, args);
+    (void)vsnprintf(raw, sizeof raw, message, args);
     va_end(args);
+    /* The message quotes the caller's bytes, perhaps cut in the middle of a character: it has to be text all
+     * the same. */
+    size_t n =
+        hc_escape_visible((const uint8_t *)raw, strlen(raw), refusal->message, sizeof refusal->message - 1);
+    refusal->message[n] = '\0';
     return HC_REFUSED;
 }
 
@@ -47,6 +54,7 @@ void hc_spec_done(struct hc_spec *spec)
         free(spec->inputs[i].data);
     }
     free(spec->inputs);
+    free(spec->index);
     free_strings(spec->args, spec->arg_count);
     free_strings(spec->env, spec->env_count);
     free(spec->language);
@@ -78,8 +86,8 @@ int hc_spec_add_arg(struct hc_spec *spec, const char *arg)
     return append_string(&spec->args, &spec->arg_count, arg);
 }
 
-/* Variables through which a loader or interpreter of ours could be steered are the program's own business inside its cell: only
- * the form is checked. */
+/* Variables through which a loader or interpreter of ours could be steered are the program's own business
+ * inside its cell: only the form is checked. */
 int hc_spec_add_env(struct hc_spec *spec, const char *assignment, struct hc_refusal *refusal)
 {
     size_t name = strcspn(assignment, "=");
@@ -87,28 +95,65 @@ int hc_spec_add_env(struct hc_spec *spec, const char *assignment, struct hc_refu
     if (assignment[name] != '=')
         return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env %.64s: wanted NAME=VALUE", assignment);
     if (name == 0 || isdigit((unsigned char)assignment[0]))
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env %.64s: a name begins with a letter or _", assignment);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env %.64s: a name begins with a letter or _",
+                         assignment);
     for (size_t i = 0; i < name; i++)
         if (!isalnum((unsigned char)assignment[i]) && assignment[i] != '_')
             return hc_refuse(refusal, HC_CAUSE_FIELD, "env",
                              "--env %.64s: a name holds letters, digits and _ only", assignment);
     for (size_t i = 0; i < spec->env_count; i++) {
         if (strncmp(spec->env[i], assignment, name + 1) == 0)
-            return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env %.*s: given twice", (int)name, assignment);
+            return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env %.*s: given twice", (int)name,
+                             assignment);
         bytes += strlen(spec->env[i]);
     }
     if (spec->env_count >= ENV_MAX || bytes > ENV_BYTES_MAX)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env: more than %d variables or %d bytes in all", ENV_MAX,
-                         ENV_BYTES_MAX);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "env", "--env: more than %d variables or %d bytes in all",
+                         ENV_MAX, ENV_BYTES_MAX);
     return append_string(&spec->env, &spec->env_count, assignment);
 }
 
-static const struct hc_input *find_input(const struct hc_spec *spec, const char *name)
+/* FNV-1a. Names come from the caller, who could only slow down himself. */
+static size_t slot_of(const struct hc_spec *spec, const char *name)
 {
+    uint64_t hash = 14695981039346656037u;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    return (size_t)(hash & (spec->index_size - 1));
+}
+
+/* The slot that holds `name`, or the empty one where it would go. */
+static size_t probe(const struct hc_spec *spec, const char *name)
+{
+    size_t slot = slot_of(spec, name);
+    while (spec->index[slot] != 0 && strcmp(spec->inputs[spec->index[slot] - 1].name, name) != 0)
+        slot = (slot + 1) & (spec->index_size - 1);
+    return slot;
+}
+
+const struct hc_input *hc_spec_find_input(const struct hc_spec *spec, const char *name)
+{
+    if (spec->index_size == 0)
+        return NULL;
+    size_t slot = probe(spec, name);
+    return spec->index[slot] != 0 ? &spec->inputs[spec->index[slot] - 1] : NULL;
+}
+
+/* At most half full. */
+static int grow_index(struct hc_spec *spec)
+{
+    if ((spec->input_count + 1) * 2 <= spec->index_size)
+        return 0;
+    size_t size = spec->index_size == 0 ? 128 : spec->index_size * 2;
+    uint32_t *grown = calloc(size, sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    free(spec->index);
+    spec->index = grown;
+    spec->index_size = size;
     for (size_t i = 0; i < spec->input_count; i++)
-        if (strcmp(spec->inputs[i].name, name) == 0)
-            return &spec->inputs[i];
-    return NULL;
+        spec->index[probe(spec, spec->inputs[i].name)] = (uint32_t)i + 1;
+    return 0;
 }
 
 static int append_input(struct hc_spec *spec, const char *name, bool folder, uint8_t *data, size_t bytes)
@@ -125,7 +170,14 @@ static int append_input(struct hc_spec *spec, const char *name, bool folder, uin
     if (input->name == NULL)
         return -ENOMEM;
     int error = folder ? 0 : hc_sha256_hex(data, bytes, input->sha256);
+    int grown = grow_index(spec);
+    if (grown < 0) {
+        free(input->name);
+        return grown;
+    }
+    size_t slot = probe(spec, name);
     spec->input_count++;
+    spec->index[slot] = (uint32_t)spec->input_count;
     spec->input_bytes += bytes;
     return error;
 }
@@ -137,11 +189,11 @@ static int add_parents(struct hc_spec *spec, const char *name, struct hc_refusal
         return -ENOMEM;
     for (char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        const struct hc_input *there = find_input(spec, path);
-        int error = there == NULL ? append_input(spec, path, true, NULL, 0)
-                    : there->folder
-                        ? 0
-                        : hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file %.200s: '%.200s' is a file already", name, path);
+        const struct hc_input *there = hc_spec_find_input(spec, path);
+        int error = there == NULL   ? append_input(spec, path, true, NULL, 0)
+                    : there->folder ? 0
+                                    : hc_refuse(refusal, HC_CAUSE_FIELD, "file",
+                                                "--file %.200s: '%.200s' is a file already", name, path);
         *slash = '/';
         if (error != 0)
             return error;
@@ -155,14 +207,17 @@ int hc_spec_add_input(struct hc_spec *spec, const char *name, bool folder, uint8
     hc_autofree uint8_t *held = data;
     const char *reason;
     if (!hc_plan_name_ok(name, &reason))
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file: the name in the cell '%.200s' %s", name, reason);
-    const struct hc_input *there = find_input(spec, name);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file: the name in the cell '%.200s' %s", name,
+                         reason);
+    const struct hc_input *there = hc_spec_find_input(spec, name);
     if (there != NULL && folder && there->folder)
         return 0;
     if (there != NULL)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file: the name in the cell '%.200s' is given twice", name);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "file",
+                         "--file: the name in the cell '%.200s' is given twice", name);
     if (spec->input_bytes + bytes > HC_SPEC_INPUT_BYTES_MAX)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file %.200s: input files may have 256M in all", name);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file %.200s: input files may have 256M in all",
+                         name);
     if (spec->input_count >= 20000)
         return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file %.200s: more than 20000 input files", name);
     int error = add_parents(spec, name, refusal);

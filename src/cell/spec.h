@@ -23,7 +23,7 @@ struct hc_input {
 enum hc_warmth { HC_WARMTH_DEFAULT, HC_WARMTH_COLD, HC_WARMTH_WARM };
 
 struct hc_spec {
-    char *language; /* NULL: by the program's file name, else python */
+    char *language;     /* NULL: by the program's file name, else python */
     char *program_name; /* base name of the caller's file; NULL: the runtime's own (main.py) */
     uint8_t *code;
     size_t code_bytes;
@@ -31,11 +31,13 @@ struct hc_spec {
     struct hc_input *inputs; /* folders before what lies in them */
     size_t input_count;
     uint64_t input_bytes;
+    uint32_t *index; /* hash table over names: input number + 1, 0 where empty */
+    size_t index_size;
     char **args;
     size_t arg_count;
     char **env; /* NAME=VALUE */
     size_t env_count;
-    int stdin_fd; /* -1: end of file at once */
+    int stdin_fd;                    /* -1: end of file at once */
     uint64_t limits[HC_LIMIT_COUNT]; /* where limit_asked */
     bool limit_asked[HC_LIMIT_COUNT];
     uint64_t allow_layers;
@@ -63,10 +65,12 @@ __attribute__((format(printf, 4, 5))) int hc_refuse(struct hc_refusal *refusal, 
 int hc_spec_init(struct hc_spec *spec);
 void hc_spec_done(struct hc_spec *spec);
 
-/* Adds an input, taking over `data`. HC_REFUSED: bad name, name given twice, more than 256 MB in all. Missing parent folders
- * are added. */
+/* Adds an input, taking over `data`. HC_REFUSED: bad name, name given twice, more than 256 MB in all. Missing
+ * parent folders are added. */
 int hc_spec_add_input(struct hc_spec *spec, const char *name, bool folder, uint8_t *data, size_t bytes,
                       struct hc_refusal *refusal);
+/* NULL when there is no input of that name. */
+const struct hc_input *hc_spec_find_input(const struct hc_spec *spec, const char *name);
 int hc_spec_add_env(struct hc_spec *spec, const char *assignment, struct hc_refusal *refusal);
 int hc_spec_add_arg(struct hc_spec *spec, const char *arg);
 

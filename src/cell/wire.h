@@ -18,8 +18,8 @@
 #define HC_WIRE_VERSION 3
 
 /* Ids inside the hall (256 of them, mapped to one slice of host ids). */
-#define HC_HALL_IDS      256
-#define HC_CELL_MAX      64 /* cells alive at once in one hall */
+#define HC_HALL_IDS              256
+#define HC_CELL_MAX              64 /* cells alive at once in one hall */
 #define HC_CELL_INIT_ID(slot)    (32u + 2u * (slot))
 #define HC_CELL_PAYLOAD_ID(slot) (33u + 2u * (slot))
 
@@ -85,7 +85,7 @@ enum hc_controller {
 
 struct hc_keeper_config {
     uint32_t version;
-    uint32_t controllers;   /* bit per enum hc_controller with a usable directory */
+    uint32_t controllers;    /* bit per enum hc_controller with a usable directory */
     uint32_t v2_controllers; /* bit per HC_V2_* enabled in the cgroup2 tree */
     uint32_t slice;
     uint32_t id_base; /* host id of the hall's id 0 */
@@ -103,8 +103,9 @@ enum hc_v2_controller { HC_V2_MEMORY = 1, HC_V2_PIDS = 2, HC_V2_CPU = 4 };
 
 enum hc_op {
     HC_OP_MAKE = 1, /* an empty cell in `slot` */
-    HC_OP_START,    /* descriptors: plan, stdin, stdout, stderr, report socket; the payload waits until the library has
-                     * read the attestation and sends a byte on the report socket: it never runs with less than asked */
+    HC_OP_START,    /* descriptors: plan, stdin, stdout, stderr, report socket; the payload waits until the
+                     * library has    read the attestation and sends a byte on the report socket: it never runs with
+                     * less than asked */
     HC_OP_ATTEST,   /* read the running payload again */
     HC_OP_DESTROY,
 };
@@ -126,35 +127,36 @@ struct hc_request {
 enum hc_event_kind {
     HC_EVENT_HELLO = 1, /* the keeper is ready */
     HC_EVENT_MADE,      /* descriptors: see enum hc_meter, those in `meters` */
-    HC_EVENT_READY,     /* descriptors: the working folder; the payload waits for one byte on the report socket */
-    HC_EVENT_ATTESTED,  /* answer to HC_OP_ATTEST; error when the payload is gone */
-    HC_EVENT_CALL,      /* a notified system call */
+    HC_EVENT_READY, /* descriptors: the working folder; the payload waits for one byte on the report socket */
+    HC_EVENT_ATTESTED, /* answer to HC_OP_ATTEST; error when the payload is gone */
+    HC_EVENT_CALL,     /* a notified system call */
     HC_EVENT_DESTROYED,
-    HC_EVENT_FAILED, /* stage, error; HC_EVENT_DESTROYED follows (but for a refused request, and from the hall) */
+    HC_EVENT_FAILED, /* stage, error; HC_EVENT_DESTROYED follows (but for a refused request, and from the
+                        hall) */
 };
 
 /* Counters that the library reads itself, from descriptors opened by the keeper. */
 enum hc_meter {
-    HC_METER_KILL,        /* cgroup.kill, write */
-    HC_METER_EVENTS,      /* cgroup.events */
-    HC_METER_OOM,         /* v2 memory.events, v1 memory.oom_control */
-    HC_METER_PEAK,        /* v2 memory.peak, v1 memory.max_usage_in_bytes */
-    HC_METER_FAILCNT,     /* v1 memory.failcnt */
-    HC_METER_PIDS_EVENTS, /* pids.events */
-    HC_METER_PIDS_PEAK,   /* pids.peak, where there */
-    HC_METER_CPU_STAT,    /* v2 cpu.stat (the controller-less leaf has it too) */
-    HC_METER_CPUACCT,     /* v1 cpuacct.usage */
+    HC_METER_KILL,         /* cgroup.kill, write */
+    HC_METER_EVENTS,       /* cgroup.events */
+    HC_METER_OOM,          /* v2 memory.events, v1 memory.oom_control */
+    HC_METER_PEAK,         /* v2 memory.peak, v1 memory.max_usage_in_bytes */
+    HC_METER_FAILCNT,      /* v1 memory.failcnt */
+    HC_METER_PIDS_EVENTS,  /* pids.events */
+    HC_METER_PIDS_PEAK,    /* pids.peak, where there */
+    HC_METER_CPU_STAT,     /* v2 cpu.stat (the controller-less leaf has it too) */
+    HC_METER_CPUACCT,      /* v1 cpuacct.usage */
     HC_METER_CPUACCT_STAT, /* v1 cpuacct.stat */
-    HC_METER_INIT,        /* pidfd of process 1: when it is dead, everything in the cell is */
-    HC_METER_OOM_EVENT,   /* v1: an eventfd raised when the group runs out of memory */
+    HC_METER_INIT,         /* pidfd of process 1: when it is dead, everything in the cell is */
+    HC_METER_OOM_EVENT,    /* v1: an eventfd raised when the group runs out of memory */
     HC_METER_COUNT
 };
 
-#define HC_STATUS_TEXT  1536
-#define HC_MOUNTS_TEXT  4096
-#define HC_CGROUP_TEXT  768
-#define HC_LIMITS_TEXT  1536
-#define HC_NS_COUNT     7
+#define HC_STATUS_TEXT 1536
+#define HC_MOUNTS_TEXT 4096
+#define HC_CGROUP_TEXT 768
+#define HC_LIMITS_TEXT 1536
+#define HC_NS_COUNT    7
 
 extern const char *const hc_ns_names[HC_NS_COUNT]; /* user pid mnt net ipc uts cgroup */
 
@@ -185,9 +187,11 @@ struct hc_cell_facts {
     uint64_t scratch_used_inodes; /* by the inputs, before the program starts */
     uint64_t scratch_used_bytes;
     uint32_t landlock_abi;
-    uint32_t nested_max;  /* user.max_user_namespaces as read in the cell */
+    uint32_t nested_max; /* user.max_user_namespaces as read in the cell */
     uint32_t securebits;
     int32_t oom_score_adj;
+    uint32_t core_handler; /* filled in by the library: the host's core_pattern names a handler */
+    uint32_t reserved;
 };
 
 #define HC_CALL_DATA 256
@@ -213,8 +217,8 @@ struct hc_event {
     uint32_t version;
     uint32_t kind;
     uint32_t slot;
-    uint32_t stage; /* enum hc_stage of HC_EVENT_FAILED */
-    int32_t error;  /* negative errno */
+    uint32_t stage;  /* enum hc_stage of HC_EVENT_FAILED */
+    int32_t error;   /* negative errno */
     uint32_t meters; /* bit per enum hc_meter that comes with HC_EVENT_MADE */
     uint64_t calls_omitted;
     uint64_t at_ns;
@@ -289,13 +293,13 @@ struct hc_end_report {
 
 /* ---- the plan ---- */
 
-#define HC_PLAN_MAGIC    0x6e6c7063u /* "cpln" */
-#define HC_PLAN_ARGS_MAX 1024
-#define HC_PLAN_ENV_MAX  512
-#define HC_PLAN_NAME_MAX 1024
+#define HC_PLAN_MAGIC     0x6e6c7063u /* "cpln" */
+#define HC_PLAN_ARGS_MAX  1024
+#define HC_PLAN_ENV_MAX   512
+#define HC_PLAN_NAME_MAX  1024
 #define HC_PLAN_FILES_MAX 65536
 #define HC_PLAN_BYTES_MAX (320ull * 1024 * 1024)
-#define HC_RLIMIT_MAX    16
+#define HC_RLIMIT_MAX     16
 
 enum hc_entry_kind { HC_ENTRY_FOLDER = 1, HC_ENTRY_FILE };
 

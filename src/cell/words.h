@@ -66,7 +66,8 @@ enum hc_cause {
 
 struct hc_cause_row {
     const char *name;
-    int exit_code; /* of `hotcell run` when the status is refused, cancelled or fault; 0: the status decides */
+    int exit_code; /* of `hotcell run` when the status is refused, cancelled or fault; 0: the status decides
+                    */
     const char *meaning;
 };
 
@@ -92,8 +93,9 @@ enum hc_limit {
     HC_LIMIT_COUNT
 };
 
-#define HC_LIMIT_AUTO UINT64_MAX /* the default follows from other limits (disk, inodes, output_total, file_size) */
-#define HC_LIMIT_NONE 0          /* never a value somebody can ask for: zero is refused */
+#define HC_LIMIT_AUTO                                                                                        \
+    UINT64_MAX          /* the default follows from other limits (disk, inodes, output_total, file_size) */
+#define HC_LIMIT_NONE 0 /* never a value somebody can ask for: zero is refused */
 
 struct hc_limit_row {
     const char *name; /* in the record */
@@ -148,11 +150,11 @@ enum hc_layer_state { HC_LAYER_UNKNOWN, HC_LAYER_APPLIED, HC_LAYER_UNAVAILABLE, 
 
 struct hc_layer_row {
     const char *name;
-    bool primary;                 /* primary: the run is refused without it unless its absence is accepted by name */
+    bool primary; /* primary: the run is refused without it unless its absence is accepted by name */
     enum hc_grade grade_if_absent;
-    bool removable;               /* its absence can be accepted with --allow; else it is always required */
-    const char *attested_by;      /* what is read back, and from where */
-    const char *mend;             /* what an administrator does to get it */
+    bool removable;          /* its absence can be accepted with --allow; else it is always required */
+    const char *attested_by; /* what is read back, and from where */
+    const char *mend;        /* what an administrator does to get it */
 };
 
 /* Stages of making a cell and starting a program in it, in order: the word a refusal names. */

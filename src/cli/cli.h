@@ -26,8 +26,8 @@ extern const struct hc_command hc_commands[];
 extern const size_t hc_command_count;
 const struct hc_command *hc_command_named(const char *name);
 
-/* Walks the arguments of a subcommand. Returns the row's index (argument in *ret_argument), HC_OPTION_OPERAND for the first
- * operand (not consumed), HC_OPTION_END, or HC_OPTION_BAD with `ret_message`. */
+/* Walks the arguments of a subcommand. Returns the row's index (argument in *ret_argument), HC_OPTION_OPERAND
+ * for the first operand (not consumed), HC_OPTION_END, or HC_OPTION_BAD with `ret_message`. */
 enum { HC_OPTION_END = -1, HC_OPTION_OPERAND = -2, HC_OPTION_BAD = -3 };
 
 struct hc_arguments {
@@ -36,8 +36,8 @@ struct hc_arguments {
     const char *cluster; /* rest of a group of one-letter options */
 };
 
-int hc_option_next(const struct hc_command *command, struct hc_arguments *arguments, const char **ret_argument,
-                   char ret_message[256]);
+int hc_option_next(const struct hc_command *command, struct hc_arguments *arguments,
+                   const char **ret_argument, char ret_message[256]);
 
 void hc_print_help(const struct hc_command *command);
 /* Plain line on stderr: "hotcell: ..." */

@@ -13,8 +13,9 @@ const struct hc_option hc_doctor_options[] = {
 };
 const size_t hc_doctor_option_count = sizeof hc_doctor_options / sizeof *hc_doctor_options;
 
-/* A real cell with a real program in it, asking for everything and tolerating anything: the whole chain is probed, not single
- * flags, since a namespace that can be made may still be useless (AppArmor, covered /proc). */
+/* A real cell with a real program in it, asking for everything and tolerating anything: the whole chain is
+ * probed, not single flags, since a namespace that can be made may still be useless (AppArmor, covered
+ * /proc). */
 static int try_cell(struct hc_job *job)
 {
     struct hc_engine *engine = NULL;
@@ -42,10 +43,10 @@ static json_t *layer_row(const struct hc_job *job, int layer)
 {
     const struct hc_layer_result *result = &job->outcome.layers.layers[layer];
     bool holds = result->state == HC_LAYER_APPLIED;
-    return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o}", "name", hc_layers[layer].name, "works", holds, "primary",
-                     hc_layers[layer].primary, "evidence", result->evidence, "grade_without",
-                     holds ? json_null() : json_string(hc_grade_name(hc_layers[layer].grade_if_absent)), "mend",
-                     holds ? json_null() : json_string(hc_layers[layer].mend));
+    return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o}", "name", hc_layers[layer].name, "works", holds,
+                     "primary", hc_layers[layer].primary, "evidence", result->evidence, "grade_without",
+                     holds ? json_null() : json_string(hc_grade_name(hc_layers[layer].grade_if_absent)),
+                     "mend", holds ? json_null() : json_string(hc_layers[layer].mend));
 }
 
 static json_t *examine(const struct hc_job *job)
@@ -60,13 +61,14 @@ static json_t *examine(const struct hc_job *job)
         enum hc_host_state state = check->probe(value, sizeof value);
         bool good = state == HC_HOST_GOOD;
         (void)json_array_append_new(
-            host, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", check->name, "state", hc_host_state_name(state), "value",
-                            value, "matters", check->matters, "mend",
+            host, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", check->name, "state",
+                            hc_host_state_name(state), "value", value, "matters", check->matters, "mend",
                             good || check->mend == NULL ? json_null() : json_string(check->mend)));
     }
-    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "cells_work", ran && job->verdict.status == HC_STATUS_OK, "grade",
-                     ran ? json_string(hc_grade_name(job->outcome.layers.grade)) : json_null(), "refusal",
-                     ran ? json_null() : json_string(job->refusal.message), "layers", layers, "host", host);
+    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "cells_work", ran && job->verdict.status == HC_STATUS_OK,
+                     "grade", ran ? json_string(hc_grade_name(job->outcome.layers.grade)) : json_null(),
+                     "refusal", ran ? json_null() : json_string(job->refusal.message), "layers", layers,
+                     "host", host);
 }
 
 static const char *text_of(const json_t *row, const char *name)
@@ -80,18 +82,21 @@ static void print_report(const json_t *report)
     size_t i;
     json_t *row;
     bool colours = hc_colours(1);
-    const char *green = colours ? "\033[32m" : "", *red = colours ? "\033[31m" : "", *off = colours ? "\033[0m" : "";
+    const char *green = colours ? "\033[32m" : "", *red = colours ? "\033[31m" : "",
+               *off = colours ? "\033[0m" : "";
     if (json_is_true(json_object_get(report, "cells_work")))
-        printf("%sCells work here, grade %s.%s\n\nLayers of a cell, as the kernel shows them:\n", green, text_of(report, "grade"), off);
+        printf("%sCells work here, grade %s.%s\n\nLayers of a cell, as the kernel shows them:\n", green,
+               text_of(report, "grade"), off);
     else
         printf("%sNo cell can be made here:%s %s\n", red, off, text_of(report, "refusal"));
     json_array_foreach(json_object_get(report, "layers"), i, row)
     {
         bool works = json_is_true(json_object_get(row, "works"));
-        printf("  %s%-8s%s %-22s %s\n", works ? green : red, works ? "works" : "missing", off, text_of(row, "name"),
-               text_of(row, "evidence"));
+        printf("  %s%-8s%s %-22s %s\n", works ? green : red, works ? "works" : "missing", off,
+               text_of(row, "name"), text_of(row, "evidence"));
         if (!works)
-            printf("           without it grade %s; to get it: %s\n", text_of(row, "grade_without"), text_of(row, "mend"));
+            printf("           without it grade %s; to get it: %s\n", text_of(row, "grade_without"),
+                   text_of(row, "mend"));
     }
     printf("\nThe host:\n");
     json_array_foreach(json_object_get(report, "host"), i, row)
@@ -100,8 +105,8 @@ static void print_report(const json_t *report)
         printf("  %s%-8s%s %-22s %s\n", good ? green : red, text_of(row, "state"), off, text_of(row, "name"),
                text_of(row, "value"));
         if (!good)
-            printf("           %s%s%s\n", text_of(row, "matters"), text_of(row, "mend")[0] != '\0' ? "; to mend it: " : "",
-                   text_of(row, "mend"));
+            printf("           %s%s%s\n", text_of(row, "matters"),
+                   text_of(row, "mend")[0] != '\0' ? "; to mend it: " : "", text_of(row, "mend"));
     }
 }
 

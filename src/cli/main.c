@@ -11,13 +11,14 @@
 HC_FAULT_STORAGE
 
 const struct hc_command hc_commands[] = {
-    {"run", "[options] [FILE | -c CODE | -] [-- ARG...]", "Runs one program in a fresh cell and says how it ended.",
-     hc_run_options, 0, hc_cli_run},
-    {"eval", "[options] FILE.jsonl", "Runs every item of a data set and prints what became of them.", hc_eval_options_table, 0,
-     hc_cli_eval},
-    {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.", hc_runtimes_options, 0,
-     hc_cli_runtimes},
-    {"doctor", "[--json]", "Tries a real cell on this host and says what holds, what does not, and what mends it.",
+    {"run", "[options] [FILE | -c CODE | -] [-- ARG...]",
+     "Runs one program in a fresh cell and says how it ended.", hc_run_options, 0, hc_cli_run},
+    {"eval", "[options] FILE.jsonl", "Runs every item of a data set and prints what became of them.",
+     hc_eval_options_table, 0, hc_cli_eval},
+    {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.",
+     hc_runtimes_options, 0, hc_cli_runtimes},
+    {"doctor", "[--json]",
+     "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
     {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
     {"version", "", "Prints the version.", NULL, 0, hc_cli_version},
@@ -79,8 +80,8 @@ int hc_cli_version(int argc, char **argv)
     return 0;
 }
 
-/* A caller may start us with closed streams: then the next file we open would become our output. What is put there instead
- * refuses writes, so that an answer nobody gets is noticed. */
+/* A caller may start us with closed streams: then the next file we open would become our output. What is put
+ * there instead refuses writes, so that an answer nobody gets is noticed. */
 static void fill_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -67,12 +67,13 @@ static int short_option(const struct hc_command *command, struct hc_arguments *a
             a->cluster = NULL;
         return (int)i;
     }
-    (void)snprintf(ret_message, 256, "-%c: unknown option; `hotcell %s --help` lists them", letter, command->name);
+    (void)snprintf(ret_message, 256, "-%c: unknown option; `hotcell %s --help` lists them", letter,
+                   command->name);
     return HC_OPTION_BAD;
 }
 
-int hc_option_next(const struct hc_command *command, struct hc_arguments *arguments, const char **ret_argument,
-                   char ret_message[256])
+int hc_option_next(const struct hc_command *command, struct hc_arguments *arguments,
+                   const char **ret_argument, char ret_message[256])
 {
     struct hc_arguments *a = arguments;
     *ret_argument = NULL;

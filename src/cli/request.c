@@ -11,37 +11,74 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PREDICATE_BYTES_MAX (1024 * 1024)
 #define EXPECT_BYTES_MAX    (64ull * 1024 * 1024)
 
 enum option_index {
-    OPTION_LANGUAGE, OPTION_CODE, OPTION_FILE, OPTION_STDIN, OPTION_ENV, OPTION_WALL, OPTION_CPU, OPTION_MEMORY,
-    OPTION_PROCESSES, OPTION_CPUS, OPTION_DISK, OPTION_INODES, OPTION_OPEN_FILES, OPTION_FILE_SIZE, OPTION_STACK,
-    OPTION_OUTPUT, OPTION_OUTPUT_TOTAL, OPTION_ARTIFACTS, OPTION_ARTIFACT_SIZE, OPTION_ARTIFACT_COUNT, OPTION_PROFILE,
-    OPTION_NETWORK, OPTION_OUT, OPTION_COLLECT, OPTION_EXPECT_STDOUT, OPTION_EXPECT_NUMBER, OPTION_ACCEPT,
-    OPTION_DETERMINISTIC, OPTION_COLD, OPTION_WARM, OPTION_MIN_GRADE, OPTION_ALLOW, OPTION_JSON, OPTION_STORE,
-    OPTION_HELP, OPTION_COUNT
+    OPTION_LANGUAGE,
+    OPTION_CODE,
+    OPTION_FILE,
+    OPTION_STDIN,
+    OPTION_ENV,
+    OPTION_WALL,
+    OPTION_CPU,
+    OPTION_MEMORY,
+    OPTION_PROCESSES,
+    OPTION_CPUS,
+    OPTION_DISK,
+    OPTION_INODES,
+    OPTION_OPEN_FILES,
+    OPTION_FILE_SIZE,
+    OPTION_STACK,
+    OPTION_OUTPUT,
+    OPTION_OUTPUT_TOTAL,
+    OPTION_ARTIFACTS,
+    OPTION_ARTIFACT_SIZE,
+    OPTION_ARTIFACT_COUNT,
+    OPTION_PROFILE,
+    OPTION_NETWORK,
+    OPTION_OUT,
+    OPTION_COLLECT,
+    OPTION_EXPECT_STDOUT,
+    OPTION_EXPECT_NUMBER,
+    OPTION_ACCEPT,
+    OPTION_DETERMINISTIC,
+    OPTION_COLD,
+    OPTION_WARM,
+    OPTION_MIN_GRADE,
+    OPTION_ALLOW,
+    OPTION_JSON,
+    OPTION_STORE,
+    OPTION_HELP,
+    OPTION_COUNT
 };
 
 const struct hc_option hc_run_options[OPTION_COUNT] = {
-    [OPTION_LANGUAGE] = {"language", 'l', "NAME[@VERSION]", "language (default: by file ending, else python)"},
+    [OPTION_LANGUAGE] = {"language", 'l', "NAME[@VERSION]",
+                         "language (default: by file ending, else python)"},
     [OPTION_CODE] = {"code", 'c', "TEXT", "the program itself"},
-    [OPTION_FILE] = {"file", 0, "HOST[:NAME]", "input file or folder, copied in read-only; repeatable; 256M in all"},
-    [OPTION_STDIN] = {"stdin", 0, "FILE", "standard input, - for that of the caller (default: end of file at once)"},
+    [OPTION_FILE] = {"file", 0, "HOST[:NAME]",
+                     "input file or folder, copied in read-only; repeatable; 256M in all"},
+    [OPTION_STDIN] = {"stdin", 0, "FILE",
+                      "standard input, - for that of the caller (default: end of file at once)"},
     [OPTION_ENV] = {"env", 0, "NAME=VALUE", "environment variable; repeatable; nothing is inherited"},
     [OPTION_WALL] = {"wall", 0, "TIME", "time from the program's exec to its end (30s)"},
     [OPTION_CPU] = {"cpu", 0, "TIME", "CPU time of the whole cell (30s)"},
-    [OPTION_MEMORY] = {"memory", 0, "SIZE", "memory of the whole cell, scratch space included, no swap (512M)"},
+    [OPTION_MEMORY] = {"memory", 0, "SIZE",
+                       "memory of the whole cell, scratch space included, no swap (512M)"},
     [OPTION_PROCESSES] = {"processes", 0, "N", "processes and threads at one time (64)"},
     [OPTION_CPUS] = {"cpus", 0, "N", "CPUs' worth of time, e.g. 0.5 (2)"},
-    [OPTION_DISK] = {"disk", 0, "SIZE", "scratch space: working folder, /tmp, /dev/shm together (half of memory)"},
+    [OPTION_DISK] = {"disk", 0, "SIZE",
+                     "scratch space: working folder, /tmp, /dev/shm together (half of memory)"},
     [OPTION_INODES] = {"inodes", 0, "N", "files in the scratch space (one per 16K of disk, at least 1024)"},
     [OPTION_OPEN_FILES] = {"open-files", 0, "N", "open descriptors of one process (256)"},
-    [OPTION_FILE_SIZE] = {"file-size", 0, "SIZE", "size of one file (the disk limit)"},
+    [OPTION_FILE_SIZE] = {"file-size", 0, "SIZE", "size of one file (what the disk limit leaves)"},
     [OPTION_STACK] = {"stack", 0, "SIZE", "stack of the main thread (8M)"},
     [OPTION_OUTPUT] = {"output", 0, "SIZE", "output that is kept, both streams; above it head and tail (2M)"},
-    [OPTION_OUTPUT_TOTAL] = {"output-total", 0, "SIZE", "output after which the run is killed (64 x output, at least 64M)"},
+    [OPTION_OUTPUT_TOTAL] = {"output-total", 0, "SIZE",
+                             "output after which the run is killed (64 x output, at least 64M)"},
     [OPTION_ARTIFACTS] = {"artifacts", 0, "SIZE", "bytes of all exported files (40M)"},
     [OPTION_ARTIFACT_SIZE] = {"artifact-size", 0, "SIZE", "bytes of one exported file (5M)"},
     [OPTION_ARTIFACT_COUNT] = {"artifact-count", 0, "N", "number of exported files (20)"},
@@ -49,8 +86,10 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_NETWORK] = {"network", 0, "none", "own loopback and nothing else; the only choice so far"},
     [OPTION_OUT] = {"out", 0, "DIR", "export the files that the run made to DIR, all or none"},
     [OPTION_COLLECT] = {"collect", 0, "GLOB", "which new or changed files count as artifacts (all)"},
-    [OPTION_EXPECT_STDOUT] = {"expect-stdout", 0, "FILE", "accept only this output (blanks at line ends ignored)"},
-    [OPTION_EXPECT_NUMBER] = {"expect-number", 0, "N[~TOL]", "accept only this last number; ~0.01 absolute, ~0.1% relative"},
+    [OPTION_EXPECT_STDOUT] = {"expect-stdout", 0, "FILE",
+                              "accept only this output (blanks at line ends ignored)"},
+    [OPTION_EXPECT_NUMBER] = {"expect-number", 0, "N[~TOL]",
+                              "accept only this last number; ~0.01 absolute, ~0.1% relative"},
     [OPTION_ACCEPT] = {"accept", 0, "FILE", "accept only if all predicates of this YAML or JSON list hold"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, "[=SEED]", "fix hash seed, time zone, locale"},
     [OPTION_COLD] = {"cold", 0, NULL, "never take a warm cell"},
@@ -115,7 +154,8 @@ static int expect_stdout(struct hc_run_request *request, const char *path, struc
     json_t *value = json_stringn((const char *)data, bytes);
     if (value == NULL)
         return bad(refusal, "expect-stdout", path, "is not UTF-8 text");
-    return add_predicate(request, json_pack("{s:s, s:o, s:s}", "kind", "stdout_equals", "value", value, "trim", "lines"));
+    return add_predicate(
+        request, json_pack("{s:s, s:o, s:s}", "kind", "stdout_equals", "value", value, "trim", "lines"));
 }
 
 static int expect_number(struct hc_run_request *request, const char *text, struct hc_refusal *refusal)
@@ -152,8 +192,8 @@ static int accept_file(struct hc_run_request *request, const char *path, struct 
     if (list == NULL) {
         error = hc_yaml_read((const char *)data, bytes, &yaml, &problem);
         if (error == HC_BAD_INPUT)
-            error = hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "--accept %.150s: line %u column %u: %.200s", path,
-                              problem.line, problem.column, problem.message);
+            error = hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "--accept %.150s: line %u column %u: %.200s",
+                              path, problem.line, problem.column, problem.message);
         list = error == 0 ? json_incref(yaml.root) : NULL;
         if (error == 0)
             hc_yaml_done(&yaml);
@@ -185,8 +225,12 @@ static int set_text(char **slot, const char *value)
 static int set_stdin(struct hc_spec *spec, const char *path, struct hc_refusal *refusal)
 {
     hc_close_fd(&spec->stdin_fd);
-    spec->stdin_fd = strcmp(path, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 16) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    return spec->stdin_fd >= 0 ? 0 : bad(refusal, "stdin", path, strerror(errno));
+    spec->stdin_fd =
+        strcmp(path, "-") == 0 ? fcntl(0, F_DUPFD_CLOEXEC, 16) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat info;
+    if (spec->stdin_fd < 0 || fstat(spec->stdin_fd, &info) != 0)
+        return bad(refusal, "stdin", path, strerror(errno));
+    return S_ISDIR(info.st_mode) ? bad(refusal, "stdin", path, "is a folder") : 0;
 }
 
 static int set_grade(struct hc_spec *spec, const char *value, struct hc_refusal *refusal)
@@ -239,7 +283,8 @@ static int deterministic(struct hc_spec *spec, const char *seed, struct hc_refus
     return set_text(&spec->seed, seed);
 }
 
-static int take_option(struct hc_run_request *request, int option, const char *value, struct hc_refusal *refusal)
+static int take_option(struct hc_run_request *request, int option, const char *value,
+                       struct hc_refusal *refusal)
 {
     struct hc_spec *spec = &request->spec;
     int limit = limit_of_option(hc_run_options[option].name);
@@ -261,7 +306,8 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     case OPTION_NETWORK:
         return strcmp(value, "none") == 0 ? 0 : bad(refusal, "network", value, "there is only: none");
     case OPTION_OUT:
-        return value[0] != '\0' ? set_text(&request->out, value) : bad(refusal, "out", value, "wanted a folder");
+        return value[0] != '\0' ? set_text(&request->out, value)
+                                : bad(refusal, "out", value, "wanted a folder");
     case OPTION_COLLECT:
         return set_collect(spec, value, refusal);
     case OPTION_EXPECT_STDOUT:
@@ -283,7 +329,8 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     case OPTION_ALLOW:
         return allow_layer(spec, value, refusal);
     case OPTION_STORE:
-        return value[0] != '\0' ? set_text(&request->store, value) : bad(refusal, "store", value, "wanted a folder or none");
+        return value[0] != '\0' ? set_text(&request->store, value)
+                                : bad(refusal, "store", value, "wanted a folder or none");
     case OPTION_JSON:
         request->json = true;
         return 0;
@@ -300,16 +347,18 @@ static int take_program(struct hc_run_request *request, const char *operand, str
 {
     struct hc_spec *spec = &request->spec;
     if (operand == NULL)
-        return spec->code_given ? 0
-                                : hc_refuse(refusal, HC_CAUSE_FIELD, "code", "no program: give FILE, -c CODE or - ");
+        return spec->code_given
+                   ? 0
+                   : hc_refuse(refusal, HC_CAUSE_FIELD, "code", "no program: give FILE, -c CODE or - ");
     if (spec->code_given)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "code", "the program is given twice: -c and '%.100s' (arguments go after --)",
-                         operand);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "code",
+                         "the program is given twice: -c and '%.100s' (arguments go after --)", operand);
     bool from_stdin = strcmp(operand, "-") == 0;
     if (from_stdin && spec->stdin_fd >= 0)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "stdin", "standard input can't be the program and its input at once");
-    int error = hc_run_read_file("code", from_stdin ? "/dev/stdin" : operand, HC_SPEC_CODE_BYTES_MAX, &spec->code,
-                                 &spec->code_bytes, refusal);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "stdin",
+                         "standard input can't be the program and its input at once");
+    int error = hc_run_read_file("code", from_stdin ? "/dev/stdin" : operand, HC_SPEC_CODE_BYTES_MAX,
+                                 &spec->code, &spec->code_bytes, refusal);
     if (error != 0)
         return error;
     spec->code_given = true;
@@ -342,7 +391,8 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
-int hc_run_request_parse(int argc, char **argv, struct hc_run_request *ret_request, struct hc_refusal *refusal)
+int hc_run_request_parse(int argc, char **argv, struct hc_run_request *ret_request,
+                         struct hc_refusal *refusal)
 {
     struct hc_run_request *request = ret_request;
     struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
@@ -358,8 +408,8 @@ int hc_run_request_parse(int argc, char **argv, struct hc_run_request *ret_reque
         else if (option == HC_OPTION_OPERAND && operand == NULL)
             operand = arguments.argv[arguments.at++];
         else if (option == HC_OPTION_OPERAND)
-            error = hc_refuse(refusal, HC_CAUSE_FIELD, "arguments", "'%.100s': arguments of the program go after --",
-                              arguments.argv[arguments.at]);
+            error = hc_refuse(refusal, HC_CAUSE_FIELD, "arguments",
+                              "'%.100s': arguments of the program go after --", arguments.argv[arguments.at]);
         else if (option == HC_OPTION_END)
             break;
         else

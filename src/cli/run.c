@@ -46,9 +46,12 @@ static int limit_of_cause(enum hc_cause cause)
     static const struct {
         enum hc_cause cause;
         enum hc_limit limit;
-    } rows[] = {{HC_CAUSE_CPU_TIME, HC_LIMIT_CPU},         {HC_CAUSE_WALL_TIME, HC_LIMIT_WALL},
-                {HC_CAUSE_MEMORY, HC_LIMIT_MEMORY},        {HC_CAUSE_PROCESSES, HC_LIMIT_PROCESSES},
-                {HC_CAUSE_OUTPUT_BYTES, HC_LIMIT_OUTPUT_TOTAL}, {HC_CAUSE_DISK_BYTES, HC_LIMIT_DISK},
+    } rows[] = {{HC_CAUSE_CPU_TIME, HC_LIMIT_CPU},
+                {HC_CAUSE_WALL_TIME, HC_LIMIT_WALL},
+                {HC_CAUSE_MEMORY, HC_LIMIT_MEMORY},
+                {HC_CAUSE_PROCESSES, HC_LIMIT_PROCESSES},
+                {HC_CAUSE_OUTPUT_BYTES, HC_LIMIT_OUTPUT_TOTAL},
+                {HC_CAUSE_DISK_BYTES, HC_LIMIT_DISK},
                 {HC_CAUSE_INODES, HC_LIMIT_INODES}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].cause == cause)
@@ -69,13 +72,15 @@ static void say_ending(const struct hc_job *job)
         limit_text(job, (enum hc_limit)limit_of_cause(v->cause), limit);
         hc_say("%s: %s (%s)", status, hc_causes[v->cause].meaning, limit);
     } else if (job->diagnosis.found && v->exit_code >= 0) {
-        hc_say("%s: exit code %d, line %ld: %s", status, v->exit_code, job->diagnosis.line, job->diagnosis.type);
+        hc_say("%s: exit code %d, line %ld: %s", status, v->exit_code, job->diagnosis.line,
+               job->diagnosis.type);
     } else if (v->signal > 0) {
         hc_say("%s: signal %d (%s)", status, v->signal, strsignal(v->signal));
     } else if (v->exit_code >= 0) {
         hc_say("%s: exit code %d", status, v->exit_code);
     } else {
-        hc_say("%s: %s", status, v->cause != HC_CAUSE_NONE ? hc_causes[v->cause].meaning : hc_statuses[v->status].meaning);
+        hc_say("%s: %s", status,
+               v->cause != HC_CAUSE_NONE ? hc_causes[v->cause].meaning : hc_statuses[v->status].meaning);
     }
 }
 
@@ -98,17 +103,19 @@ static void say_rest(const struct hc_job *job, bool predicates)
 
 /* ---- store and answer ---- */
 
-static int open_store(const struct hc_run_request *request, struct hc_store **ret_store, struct hc_refusal *refusal)
+static int open_store(const struct hc_run_request *request, struct hc_store **ret_store,
+                      struct hc_refusal *refusal)
 {
     char message[256] = "";
-    hc_autofree char *folder =
-        request->store != NULL ? strdup(request->store) : hc_store_default_folder();
+    hc_autofree char *folder = request->store != NULL ? strdup(request->store) : hc_store_default_folder();
     if (folder != NULL && strcmp(folder, "none") == 0)
         return 0;
     if (folder == NULL)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "store", "neither HOME nor XDG_STATE_HOME is set: give --store DIR or none");
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "store",
+                         "neither HOME nor XDG_STATE_HOME is set: give --store DIR or none");
     int error = hc_store_open(folder, ret_store, message);
-    return error < 0 ? hc_refuse(refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s", folder, message)
+    return error < 0 ? hc_refuse(refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s",
+                                 folder, message)
                      : 0;
 }
 
@@ -121,18 +128,21 @@ static json_t *answer_of(struct hc_job *job, struct hc_store *store)
     int error = hc_store_append(store, record, message);
     if (error == 0)
         return record;
-    /* What can't be recorded did not happen as far as anybody can prove: the answer is a fault that says so. */
+    /* What can't be recorded did not happen as far as anybody can prove: the answer is a fault that says so.
+     */
     json_decref(record);
     job->verdict = (struct hc_verdict){
         .state = HC_STATE_FAULT, .status = HC_STATUS_FAULT, .cause = HC_CAUSE_HOST, .exit_code = -1};
     job->outcome.failure = (struct hc_setup_failure){.stage = HC_STAGE_RECORD, .error = error};
-    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s", message);
+    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s",
+                   message);
     return hc_record_make(job);
 }
 
 static int print_record(const json_t *record)
 {
-    if (record == NULL || json_dumpf(record, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF || fflush(stdout) != 0)
+    if (record == NULL || json_dumpf(record, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ||
+        fflush(stdout) != 0)
         return -EIO;
     return 0;
 }
@@ -162,7 +172,8 @@ static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc
     char only[64];
     const struct hc_spec *spec = &request->spec;
     if (spec->language != NULL || spec->program_name == NULL) {
-        (void)snprintf(only, sizeof only, "%.*s", (int)strcspn(spec->language != NULL ? spec->language : "python", "@"),
+        (void)snprintf(only, sizeof only, "%.*s",
+                       (int)strcspn(spec->language != NULL ? spec->language : "python", "@"),
                        spec->language != NULL ? spec->language : "python");
         options.only_language = only;
     }
@@ -172,8 +183,8 @@ static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc
     live.visible_err = live.err >= 0 && isatty(2);
     int error = hc_engine_open(&options, &engine, &problem);
     if (error == HC_BAD_INPUT) {
-        (void)hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "runtimes", "%.200s:%u:%u: %.200s", problem.file, problem.line,
-                        problem.column, problem.message);
+        (void)hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "runtimes", "%.200s:%u:%u: %.200s", problem.file,
+                        problem.line, problem.column, problem.message);
         hc_job_refuse(job);
         return 0;
     }
@@ -208,7 +219,8 @@ int hc_cli_run(int argc, char **argv)
         error = run_job(&request, job, &engine);
     else if (error == HC_REFUSED)
         hc_job_refuse(job);
-    if (job->spec.profile == NULL) { /* never got to the engine: the record speaks of the request as far as it was read */
+    if (job->spec.profile ==
+        NULL) { /* never got to the engine: the record speaks of the request as far as it was read */
         job->spec = request.spec;
         memset(&request.spec, 0, sizeof request.spec);
         request.spec.stdin_fd = -1;

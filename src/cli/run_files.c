@@ -11,21 +11,19 @@
 
 #define FOLDER_DEPTH_MAX 32
 
-int hc_run_read_file(const char *flag, const char *path, uint64_t max_bytes, uint8_t **ret_data, size_t *ret_bytes,
-                     struct hc_refusal *refusal)
+int hc_run_read_file(const char *flag, const char *path, uint64_t max_bytes, uint8_t **ret_data,
+                     size_t *ret_bytes, struct hc_refusal *refusal)
 {
     struct stat info;
     void *data = NULL;
-    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 || fstat(fd, &info) != 0)
         return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: is a folder", path);
     if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > max_bytes)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: has %lld bytes; at most %llu are taken", path,
-                         (long long)info.st_size, (unsigned long long)max_bytes);
-    if (!S_ISREG(info.st_mode) && fcntl(fd, F_SETFL, 0) != 0)
-        return -errno;
+        return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: has %lld bytes; at most %llu are taken",
+                         path, (long long)info.st_size, (unsigned long long)max_bytes);
     int error = hc_read_all_fd(fd, max_bytes, &data, ret_bytes);
     if (error == -EFBIG)
         return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: has more than %llu bytes", path,
@@ -43,7 +41,8 @@ static int add_file(struct hc_spec *spec, const char *host, const char *name, st
 {
     uint8_t *data = NULL;
     size_t bytes = 0;
-    int error = hc_run_read_file("file", host, HC_SPEC_INPUT_BYTES_MAX - spec->input_bytes, &data, &bytes, refusal);
+    int error =
+        hc_run_read_file("file", host, HC_SPEC_INPUT_BYTES_MAX - spec->input_bytes, &data, &bytes, refusal);
     return error != 0 ? error : hc_spec_add_input(spec, name, false, data, bytes, refusal);
 }
 
@@ -71,7 +70,8 @@ static int add_folder(struct hc_spec *spec, const char *host, const char *name, 
     return error;
 }
 
-/* Links are followed where the caller named them, never inside a folder: what a folder's link points to was not named. */
+/* Links are followed where the caller named them, never inside a folder: what a folder's link points to was
+ * not named. */
 static int add_tree(struct hc_spec *spec, const char *host, const char *name, unsigned depth,
                     struct hc_refusal *refusal)
 {
@@ -108,8 +108,8 @@ int hc_run_add_files(struct hc_spec *spec, const char *argument, struct hc_refus
         const char *slash = strrchr(host, '/');
         name = slash != NULL ? slash + 1 : host;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || name[0] == '\0')
-            return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file %.200s: give it a name: %.200s:NAME", argument,
-                             argument);
+            return hc_refuse(refusal, HC_CAUSE_FIELD, "file", "--file %.200s: give it a name: %.200s:NAME",
+                             argument, argument);
     }
     return add_tree(spec, host, name, 0, refusal);
 }

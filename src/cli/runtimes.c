@@ -25,11 +25,11 @@ static json_t *describe(const struct hc_runtime *runtime)
         (void)json_array_append_new(aliases, json_string(runtime->aliases.items[i]));
     for (size_t i = 0; i < runtime->extensions.count; i++)
         (void)json_array_append_new(extensions, json_string(runtime->extensions.items[i]));
-    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s}", "name", runtime->name, "usable", usable, "version",
-                     version[0] != '\0' ? json_string(version) : json_null(), "interpreter",
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s}", "name", runtime->name, "usable", usable,
+                     "version", version[0] != '\0' ? json_string(version) : json_null(), "interpreter",
                      usable ? json_string(runtime->interpreter_path) : json_null(), "missing",
-                     usable ? json_null() : json_string(runtime->missing), "aliases", aliases, "extensions", extensions,
-                     "install", runtime->install);
+                     usable ? json_null() : json_string(runtime->missing), "aliases", aliases, "extensions",
+                     extensions, "install", runtime->install);
 }
 
 static void print_table(const json_t *rows)

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define ANSWER_TOLERANCE 0.01
-#define ROUNDING         1e-9 /* 3.99 is within 0.01 of 3.98 although their difference, as doubles, is a hair more \
-                               */
+#define ROUNDING                                                                                             \
+    1e-9 /* 3.99 is within 0.01 of 3.98 although their difference, as doubles, is a hair more                \
+          */
 
 static void show_ending(const struct hc_job *job, char out[512])
 {

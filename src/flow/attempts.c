@@ -94,7 +94,8 @@ static const struct hc_notify_rule *rule_of(const struct hc_call *call)
     return hc_notify_find(hc_notify_payload, HC_NOTIFY_PAYLOAD_COUNT, call->nr, call->args);
 }
 
-/* The cell's network is a loopback and nothing else: every other destination fails with ENETUNREACH, whatever the call says. */
+/* The cell's network is a loopback and nothing else: every other destination fails with ENETUNREACH, whatever
+ * the call says. */
 static bool within_cell(const struct hc_call *call)
 {
     const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -122,10 +123,11 @@ static json_t *attempt(const struct hc_outcome *outcome, const struct hc_call *c
     struct described d;
     describe_address(call, &d);
     bool allowed = call->answer == 0 && within_cell(call);
-    return json_pack("{s:I, s:s, s:s, s:o, s:o, s:n, s:s, s:s}", "at_us", (json_int_t)at_us(outcome, call), "call", name,
-                     "protocol", d.protocol, "address", d.address[0] != '\0' ? json_string(d.address) : json_null(), "port",
-                     d.port >= 0 ? json_integer(d.port) : json_null(), "name", "decision",
-                     allowed ? "allowed" : "refused", "rule", call->answer == 0 ? "network_namespace" : "seccomp");
+    return json_pack(
+        "{s:I, s:s, s:s, s:o, s:o, s:n, s:s, s:s}", "at_us", (json_int_t)at_us(outcome, call), "call", name,
+        "protocol", d.protocol, "address", d.address[0] != '\0' ? json_string(d.address) : json_null(),
+        "port", d.port >= 0 ? json_integer(d.port) : json_null(), "name", "decision",
+        allowed ? "allowed" : "refused", "rule", call->answer == 0 ? "network_namespace" : "seccomp");
 }
 
 /* socket(family, type, protocol) that the filter refused is an attempt on the network too. */
@@ -134,8 +136,8 @@ static json_t *socket_attempt(const struct hc_outcome *outcome, const struct hc_
     char family[32];
     (void)snprintf(family, sizeof family, "family:%u", (unsigned)call->args[0]);
     unsigned number = (unsigned)call->args[0];
-    return json_pack("{s:I, s:s, s:s, s:s, s:n, s:n, s:s, s:s}", "at_us", (json_int_t)at_us(outcome, call), "call",
-                     "socket", "protocol",
+    return json_pack("{s:I, s:s, s:s, s:s, s:n, s:n, s:s, s:s}", "at_us", (json_int_t)at_us(outcome, call),
+                     "call", "socket", "protocol",
                      number == AF_VSOCK     ? "vsock"
                      : number == AF_NETLINK ? "netlink"
                      : number == AF_PACKET  ? "raw"
@@ -151,17 +153,21 @@ static json_t *first_of(const struct hc_outcome *outcome, const struct hc_call *
         (void)snprintf(text, sizeof text, "0x%" PRIx64, call->args[i]);
         (void)json_array_append_new(arguments, json_string(text));
     }
-    bool has_path = (call->reads == HC_NOTIFY_READS_PATH_0 || call->reads == HC_NOTIFY_READS_PATH_1) && call->data_len > 0;
+    bool has_path = (call->reads == HC_NOTIFY_READS_PATH_0 || call->reads == HC_NOTIFY_READS_PATH_1) &&
+                    call->data_len > 0;
     char path[4 * HC_CALL_DATA + 1];
     size_t at = 0;
     for (uint32_t i = 0; has_path && i < call->data_len; i++)
-        at += (size_t)snprintf(path + at, 5, call->data[i] < 32 || call->data[i] > 126 || call->data[i] == '\\' ? "\\x%02X" : "%c",
+        at += (size_t)snprintf(path + at, 5,
+                               call->data[i] < 32 || call->data[i] > 126 || call->data[i] == '\\' ? "\\x%02X"
+                                                                                                  : "%c",
                                call->data[i]);
-    return json_pack("{s:I, s:o, s:o}", "at_us", (json_int_t)at_us(outcome, call), "arguments", arguments, "path",
-                     has_path ? json_stringn(path, at) : json_null());
+    return json_pack("{s:I, s:o, s:o}", "at_us", (json_int_t)at_us(outcome, call), "arguments", arguments,
+                     "path", has_path ? json_stringn(path, at) : json_null());
 }
 
-static void count_denied(const struct hc_outcome *outcome, const struct hc_call *call, const char *name, json_t *denied)
+static void count_denied(const struct hc_outcome *outcome, const struct hc_call *call, const char *name,
+                         json_t *denied)
 {
     size_t i;
     json_t *row;

@@ -84,7 +84,8 @@ static bool no_end_seen(const struct hc_outcome *o)
     return !o->exited;
 }
 
-/* The first that holds. The order is part of the contract: when several limits were hit, the earlier one is the cause. */
+/* The first that holds. The order is part of the contract: when several limits were hit, the earlier one is
+ * the cause. */
 static const struct rule rules[] = {
     {boundary_lost, HC_STATUS_FAULT, HC_CAUSE_HOST},
     {memory, HC_STATUS_MEMORY_LIMIT, HC_CAUSE_MEMORY},
@@ -104,8 +105,8 @@ static const struct rule rules[] = {
 
 static bool killed_by_us(const struct hc_hits *hits)
 {
-    return hits->killed_for_wall || hits->killed_for_cpu || hits->killed_for_output || hits->killed_for_memory ||
-           hits->killed_for_cancel;
+    return hits->killed_for_wall || hits->killed_for_cpu || hits->killed_for_output ||
+           hits->killed_for_memory || hits->killed_for_cancel;
 }
 
 static void describe_end(const struct hc_outcome *outcome, struct hc_verdict *verdict)

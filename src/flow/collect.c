@@ -28,7 +28,8 @@ struct walk {
 static int open_beneath(int root, const char *path, uint64_t flags)
 {
     /* Non-blocking, so that a FIFO nobody writes to can't hold us; no controlling terminal. */
-    return (int)HC_SYS(hc_openat2(root, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0, RESOLVE));
+    return (int)HC_SYS(
+        hc_openat2(root, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0, RESOLVE));
 }
 
 static void find(struct hc_artifact *artifact, const char *finding)
@@ -86,11 +87,7 @@ static struct hc_artifact *append(struct hc_collection *collection, const char *
 
 static const struct hc_input *input_named(const struct walk *walk, const char *path)
 {
-    const struct hc_spec *spec = walk->rules->spec;
-    for (size_t i = 0; i < spec->input_count; i++)
-        if (strcmp(spec->inputs[i].name, path) == 0)
-            return &spec->inputs[i];
-    return NULL;
+    return hc_spec_find_input(walk->rules->spec, path);
 }
 
 static bool compiled(const struct walk *walk, const char *path)
@@ -100,7 +97,8 @@ static bool compiled(const struct walk *walk, const char *path)
     return n > 0 && strncmp(path, output, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Inputs and the program belong to process 1 of the cell; what bears their names but belongs to the run was put there by it. */
+/* Inputs and the program belong to process 1 of the cell; what bears their names but belongs to the run was
+ * put there by it. */
 static bool untouched(const struct walk *walk, const char *path, const struct stat *info)
 {
     bool ours = info->st_uid != walk->rules->program_uid;
@@ -123,7 +121,8 @@ static int digest(int fd, struct hc_artifact *artifact, uint64_t max_bytes)
         if (total == 0)
             artifact->type = hc_file_type(chunk, (size_t)n, artifact->path);
         total += (uint64_t)n;
-        if (total > max_bytes) /* the size is that of the open file; more than that can't come from a dead cell */
+        if (total >
+            max_bytes) /* the size is that of the open file; more than that can't come from a dead cell */
             error = -EFBIG;
         if (error == 0)
             error = hc_sha256_update(&sha, chunk, (size_t)n);
@@ -136,7 +135,14 @@ static int digest(int fd, struct hc_artifact *artifact, uint64_t max_bytes)
     return error;
 }
 
-static int take_plain(struct walk *walk, struct hc_artifact *artifact, const struct stat *listed)
+/* What a dead program left can make a look-up fail, but is never a fault of ours; what the host lacks is. */
+static bool host_lacks(int error)
+{
+    return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EIO;
+}
+
+static int take_plain(struct walk *walk, int folder, const char *name, struct hc_artifact *artifact,
+                      const struct stat *listed)
 {
     const struct hc_collect_rules *rules = walk->rules;
     struct hc_collection *collection = walk->collection;
@@ -165,11 +171,11 @@ static int take_plain(struct walk *walk, struct hc_artifact *artifact, const str
         collection->over_total = true;
         return 0;
     }
-    hc_autoclose int fd = open_beneath(walk->root, artifact->path, O_RDONLY);
+    hc_autoclose int fd = open_beneath(folder, name, O_RDONLY);
     struct stat info;
     if (fd < 0) {
         find(artifact, "unreadable");
-        return fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE || fd == -EIO ? fd : 0;
+        return host_lacks(fd) ? fd : 0;
     }
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return -EIO;
@@ -177,24 +183,26 @@ static int take_plain(struct walk *walk, struct hc_artifact *artifact, const str
     return digest(fd, artifact, artifact->bytes);
 }
 
-static int take_entry(struct walk *walk, const char *path, const struct stat *info)
+static int take_entry(struct walk *walk, int folder, const char *name, const char *path,
+                      const struct stat *info)
 {
     if (untouched(walk, path, info))
         return 0;
     struct hc_artifact *artifact = append(walk->collection, path);
     if (artifact == NULL)
         return -ENOMEM;
-    artifact->change = strcmp(path, walk->rules->program_name) == 0 || input_named(walk, path) != NULL ? HC_CHANGED
-                                                                                                       : HC_CREATED;
+    artifact->change = strcmp(path, walk->rules->program_name) == 0 || input_named(walk, path) != NULL
+                           ? HC_CHANGED
+                           : HC_CREATED;
     artifact->type = kind_of(info->st_mode);
     if (artifact->type == NULL)
-        return take_plain(walk, artifact, info);
+        return take_plain(walk, folder, name, artifact, info);
     if (!S_ISDIR(info->st_mode))
         find(artifact, artifact->type);
     return 0;
 }
 
-static int walk_folder(struct walk *walk, const char *path, unsigned depth);
+static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, unsigned depth);
 
 static int visit(struct walk *walk, int folder, const char *name, const char *path, unsigned depth)
 {
@@ -205,16 +213,18 @@ static int visit(struct walk *walk, int folder, const char *name, const char *pa
         return 0;
     }
     int error = (int)HC_SYS(fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW));
-    if (error < 0)
-        return error;
-    if ((error = take_entry(walk, path, &info)) < 0 || !S_ISDIR(info.st_mode))
+    if (error < 0) {
+        walk->collection->omitted++;
+        return host_lacks(error) ? error : 0;
+    }
+    if ((error = take_entry(walk, folder, name, path, &info)) < 0 || !S_ISDIR(info.st_mode))
         return error;
     if (depth >= HC_COLLECT_DEPTH_MAX) {
         walk->collection->truncated = true;
         walk->collection->omitted++;
         return 0;
     }
-    return walk_folder(walk, path, depth + 1);
+    return walk_folder(walk, folder, name, path, depth + 1);
 }
 
 static int list_folder(struct walk *walk, DIR *listing, const char *path, unsigned depth)
@@ -230,22 +240,22 @@ static int list_folder(struct walk *walk, DIR *listing, const char *path, unsign
                 break;
             continue;
         }
-        hc_autofree char *below = path[0] == '\0' ? strdup(entry->d_name) : hc_printf("%s/%s", path, entry->d_name);
+        hc_autofree char *below =
+            path[0] == '\0' ? strdup(entry->d_name) : hc_printf("%s/%s", path, entry->d_name);
         error = below == NULL ? -ENOMEM : visit(walk, dirfd(listing), entry->d_name, below, depth);
     }
     return error;
 }
 
 /* Depth is bounded above, so is the recursion and with it the number of open descriptors. */
-static int walk_folder(struct walk *walk, const char *path, unsigned depth)
+static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, unsigned depth)
 {
-    int fd = open_beneath(walk->root, path[0] == '\0' ? "." : path, O_RDONLY | O_DIRECTORY);
-    if (fd == -EACCES || fd == -EPERM) {
+    /* From the folder above, not from the root: a whole path may be longer than the kernel takes. */
+    int fd = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) {
         walk->collection->omitted++;
-        return 0;
+        return host_lacks(fd) ? fd : 0;
     }
-    if (fd < 0)
-        return fd;
     DIR *listing = fdopendir(fd);
     if (listing == NULL) {
         close(fd);
@@ -262,7 +272,8 @@ static int find_deleted(struct walk *walk)
     struct stat info;
     for (size_t i = 0; i < spec->input_count + 1; i++) {
         const char *name = i < spec->input_count ? spec->inputs[i].name : walk->rules->program_name;
-        hc_autoclose int fd = open_beneath(walk->root, name, O_PATH);
+        hc_autoclose int fd =
+            (int)HC_SYS(hc_openat2(walk->root, name, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0, RESOLVE));
         if (fd >= 0 && fstat(fd, &info) == 0)
             continue;
         if (fd != -ENOENT && fd != -ENOTDIR)
@@ -288,7 +299,7 @@ int hc_collect(int working_folder, const struct hc_collect_rules *rules, struct 
                         .rules = rules,
                         .collection = ret_collection,
                         .deadline_us = hc_now_us() + WALK_TIMEOUT_US};
-    int error = walk_folder(&walk, "", 0);
+    int error = walk_folder(&walk, working_folder, ".", "", 0);
     if (error == 0)
         error = find_deleted(&walk);
     if (error < 0) {
@@ -302,7 +313,8 @@ int hc_collect(int working_folder, const struct hc_collect_rules *rules, struct 
     return 0;
 }
 
-int hc_collect_read(int working_folder, const char *path, uint64_t max_bytes, uint8_t **ret_data, size_t *ret_bytes)
+int hc_collect_read(int working_folder, const char *path, uint64_t max_bytes, uint8_t **ret_data,
+                    size_t *ret_bytes)
 {
     hc_autoclose int fd = open_beneath(working_folder, path, O_RDONLY);
     struct stat info;

@@ -35,7 +35,7 @@ struct hc_collection {
     uint64_t collected_bytes;
     uint64_t collected_count;
     bool over_total, over_size, over_count; /* export limits that were passed: then nothing is exported */
-    bool truncated;                          /* the walk stopped early: then nothing is exported either */
+    bool truncated;                         /* the walk stopped early: then nothing is exported either */
 };
 
 struct hc_collect_rules {
@@ -48,15 +48,18 @@ struct hc_collect_rules {
 };
 
 /* Walks the working folder of a cell in which nothing lives any more. 0 or negative errno. */
-int hc_collect(int working_folder, const struct hc_collect_rules *rules, struct hc_collection *ret_collection);
+int hc_collect(int working_folder, const struct hc_collect_rules *rules,
+               struct hc_collection *ret_collection);
 
-/* Writes all collected files under `folder` or none: HC_EXPORT_REFUSED with a message when a limit was passed, a name is odd
- * or something of that name is there already. */
+/* Writes all collected files under `folder` or none: HC_EXPORT_REFUSED with a message when a limit was
+ * passed, a name is odd or something of that name is there already. */
 enum { HC_EXPORT_REFUSED = 1 };
-int hc_export(int working_folder, struct hc_collection *collection, const char *folder, char ret_message[256]);
+int hc_export(int working_folder, struct hc_collection *collection, const char *folder,
+              char ret_message[256]);
 
 /* Reads one plain file of the working folder, at most `max_bytes` of it (-EFBIG above). */
-int hc_collect_read(int working_folder, const char *path, uint64_t max_bytes, uint8_t **ret_data, size_t *ret_bytes);
+int hc_collect_read(int working_folder, const char *path, uint64_t max_bytes, uint8_t **ret_data,
+                    size_t *ret_bytes);
 
 void hc_collection_done(struct hc_collection *collection);
 

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies a line, cut on a character border; bytes that are not UTF-8 become question marks, for the record is text. */
+/* No program has more lines; a larger number was made up. */
+#define LINE_MAX_NUMBER 1000000000
+
+/* Copies a line, cut on a character border; bytes that are not UTF-8 become question marks, for the record is
+ * text. */
 static void copy_line(char *to, size_t size, const char *from, size_t n)
 {
     n = n < size ? n : size - 1;
@@ -17,14 +21,6 @@ static void copy_line(char *to, size_t size, const char *from, size_t n)
     if (!hc_utf8_valid(to, n))
         for (char *at = to; *at != '\0'; at++)
             *at = (unsigned char)*at < 128 ? *at : '?';
-}
-
-/* The line that ends at `end` (a newline or the end of the text); returns its start. */
-static const char *line_start(const char *text, const char *end)
-{
-    while (end > text && end[-1] != '\n')
-        end--;
-    return end;
 }
 
 static bool type_name(const char *line, size_t n, size_t *ret_length)
@@ -56,40 +52,50 @@ static bool frame_line(const char *line, size_t n, const char *program_name, lon
     if (strcmp(base, program_name) != 0 || strncmp(quote, "\", line ", 8) != 0)
         return false;
     *ret_line = strtol(quote + 8, NULL, 10);
-    return *ret_line > 0;
+    return *ret_line > 0 && *ret_line <= LINE_MAX_NUMBER;
 }
 
+/* Where the last traceback begins: behind its head line, or the whole text when there is none (a program that
+ * does not parse is reported without one). */
+static const char *last_traceback(const char *text, const char *end)
+{
+    const char *found = text;
+    for (const char *line = text; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        const char *next = stop != NULL ? stop + 1 : end;
+        if (next - line >= 9 && strncmp(line, "Traceback", 9) == 0)
+            found = next;
+        line = next;
+    }
+    return found;
+}
+
+/* After the head come the frames, indented, and then the exception: its first line is the first that is not
+ * indented. What follows is the rest of its message. */
 void hc_diagnose_python(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
 {
-    const char *end = stderr_text + n;
+    const char *end = stderr_text + n, *from = last_traceback(stderr_text, end);
+    bool framed = false, headed = from != stderr_text;
     memset(ret, 0, sizeof *ret);
-    /* From the end: the last line that begins with an exception's name, then the frames above it. */
-    while (end > stderr_text && !ret->found) {
-        if (end[-1] == '\n') {
-            end--;
-            continue;
-        }
-        const char *start = line_start(stderr_text, end);
-        size_t length = (size_t)(end - start), name = 0;
-        if (type_name(start, length, &name)) {
-            copy_line(ret->type, sizeof ret->type, start, name);
+    for (const char *line = from; line < end && !ret->found;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        size_t length = (size_t)((stop != NULL ? stop : end) - line), name = 0;
+        long number = 0;
+        if (frame_line(line, length, program_name, &number)) {
+            ret->line = number;
+            framed = true;
+        } else if ((framed || headed) && type_name(line, length, &name)) {
+            copy_line(ret->type, sizeof ret->type, line, name);
             if (name + 2 <= length)
-                copy_line(ret->message, sizeof ret->message, start + name + 2, length - name - 2);
+                copy_line(ret->message, sizeof ret->message, line + name + 2, length - name - 2);
             ret->found = true;
         }
-        end = start;
+        line = stop != NULL ? stop + 1 : end;
     }
-    bool framed = false;
-    for (bool inside = true; ret->found && end > stderr_text && inside;) {
-        end -= end[-1] == '\n' ? 1 : 0;
-        const char *start = line_start(stderr_text, end);
-        if (!framed && frame_line(start, (size_t)(end - start), program_name, &ret->line)) {
-            framed = true;
-            (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
-        }
-        inside = strncmp(start, "Traceback", 9) != 0 && !framed;
-        end = start;
-    }
+    if (framed && ret->found)
+        (void)snprintf(ret->file, sizeof ret->file, "%s", program_name);
+    else
+        ret->line = 0;
 }
 
 /* A positive decimal number followed by `stop`. */
@@ -100,10 +106,11 @@ static bool number_before(const char *text, char stop, long *ret_number, const c
         return false;
     *ret_number = strtol(text, &rest, 10);
     *ret_rest = rest + 1;
-    return *rest == stop && *ret_number > 0;
+    return *rest == stop && *ret_number > 0 && *ret_number <= LINE_MAX_NUMBER;
 }
 
-void hc_diagnose_compiler(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
+void hc_diagnose_compiler(const char *stderr_text, size_t n, const char *program_name,
+                          struct hc_diagnosis *ret)
 {
     size_t name = strlen(program_name);
     memset(ret, 0, sizeof *ret);
@@ -149,6 +156,8 @@ static void take_match(const struct hc_error_rule *rule, const char *line, const
     take_group(number, sizeof number, line, groups, rule->line);
     if (ret->line == 0 && isdigit((unsigned char)number[0]))
         ret->line = strtol(number, NULL, 10);
+    if (ret->line < 0 || ret->line > LINE_MAX_NUMBER)
+        ret->line = 0;
 }
 
 /* Line by line and with short lines: what a regular expression may cost on hostile text stays small. */

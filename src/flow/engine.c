@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define COMPILE_OUTPUT_MAX (128ull * 1024 * 1024)
@@ -27,7 +28,8 @@ struct hc_engine {
     struct hc_hall *hall;
 };
 
-int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine, struct hc_problem *problem)
+int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine,
+                   struct hc_problem *problem)
 {
     hc_autofree struct hc_engine *engine = calloc(1, sizeof *engine);
     const char *share = options->share != NULL ? options->share : hc_default_share();
@@ -150,9 +152,12 @@ static int refuse_by_failure(struct hc_job *job, const struct hc_setup_failure *
     else if (failure->stage == HC_STAGE_HALL_SLICE && failure->error == -EUSERS)
         fix = "; too many halls at once: wait for one to end";
     else if (failure->stage == HC_STAGE_HALL_CGROUP && failure->error == -EBUSY)
-        fix = "; the cgroup at the top holds processes: delegate a group of its own to hotcell (systemd: Delegate=yes)";
+        fix = "; the cgroup at the top holds processes: delegate a group of its own to hotcell (systemd: "
+              "Delegate=yes)";
     else if (failure->stage == HC_STAGE_HALL_CGROUP)
         fix = "; a writable cgroup tree with the memory, pids and cpu controllers is needed";
+    else if (failure->stage == HC_STAGE_RLIMITS)
+        fix = "; a hard limit of the caller is below what a cell needs (ulimit -H)";
     else if (failure->stage == HC_STAGE_HALL_NAMESPACES)
         fix = "; user namespaces are needed (sysctl user.max_user_namespaces, AppArmor's userns rule)";
     else if (failure->stage == HC_STAGE_ATTEST && failure->detail[0] != '\0')
@@ -241,7 +246,8 @@ static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const st
                          "--language %.100s: unknown; `hotcell runtimes` lists what there is", named);
     (void)snprintf(job->language, sizeof job->language, "%.31s", runtime->name);
     if (runtime->interpreter_path == NULL)
-        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named, runtime->missing);
+        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named,
+                         runtime->missing);
     const char *wanted = strchr(named, '@');
     if (wanted != NULL && (hc_runtime_version(runtime, job->runtime_version) != 0 ||
                            !version_fits(wanted + 1, job->runtime_version)))
@@ -249,14 +255,16 @@ static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const st
                          "--language %.100s: installed here is version %s", named,
                          job->runtime_version[0] != '\0' ? job->runtime_version : "unknown");
     const char *reason, *name = job->spec.program_name != NULL ? job->spec.program_name : runtime->file;
-    if (!hc_plan_name_ok(name, &reason) || strchr(name, '/') != NULL || strlen(name) >= sizeof job->program_name)
+    if (!hc_plan_name_ok(name, &reason) || strchr(name, '/') != NULL ||
+        strlen(name) >= sizeof job->program_name)
         return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "file", "the program's file name %s",
                          reason != NULL ? reason : "is not a plain name");
     (void)snprintf(job->program_name, sizeof job->program_name, "%s", name);
     for (size_t i = 0; i < job->spec.input_count; i++)
         if (strcmp(job->spec.inputs[i].name, name) == 0 || is_output(runtime, job->spec.inputs[i].name))
             return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "file",
-                             "--file: the name in the cell '%.200s' is that of the program", job->spec.inputs[i].name);
+                             "--file: the name in the cell '%.200s' is that of the program",
+                             job->spec.inputs[i].name);
     *ret_runtime = runtime;
     return 0;
 }
@@ -299,9 +307,10 @@ static int take_output(int working_folder, const struct hc_artifact *artifact, u
     return 0;
 }
 
-/* The folder or the one file that the manifest names; -ENOENT when it is not there, -EINVAL when it is something else. */
-static int read_output(const struct hc_job *job, const struct hc_runtime *runtime, const struct hc_outcome *outcome,
-                       struct compiled *compiled)
+/* The folder or the one file that the manifest names; -ENOENT when it is not there, -EINVAL when it is
+ * something else. */
+static int read_output(const struct hc_job *job, const struct hc_runtime *runtime,
+                       const struct hc_outcome *outcome, struct compiled *compiled)
 {
     struct hc_collect_rules rules = {
         .glob = "", .program_name = job->program_name, .spec = &job->spec, .program_uid = outcome->host_uid};
@@ -316,7 +325,8 @@ static int read_output(const struct hc_job *job, const struct hc_runtime *runtim
         return -ENOMEM;
     for (size_t i = 0; i < compiled->listing.count && error == 0; i++)
         if (is_output(runtime, compiled->listing.artifacts[i].path))
-            error = take_output(outcome->cell->working_folder, &compiled->listing.artifacts[i], &left_bytes, compiled);
+            error = take_output(outcome->cell->working_folder, &compiled->listing.artifacts[i], &left_bytes,
+                                compiled);
     if (error == 0 && compiled->count == 0)
         error = -ENOENT;
     return error == 0 && compiled->files[0].folder != runtime->compile_folder ? -EINVAL : error;
@@ -375,8 +385,8 @@ static size_t deterministic_env(struct hc_job *job, char **env, size_t at)
     return at;
 }
 
-static int build_env(struct hc_job *job, const struct hc_runtime *runtime, const struct hc_template_values *values,
-                     char ***ret_env)
+static int build_env(struct hc_job *job, const struct hc_runtime *runtime,
+                     const struct hc_template_values *values, char ***ret_env)
 {
     const struct hc_spec *spec = &job->spec;
     char **env = calloc(runtime->env_count + spec->env_count + 4, sizeof *env);
@@ -420,7 +430,8 @@ static int append_args(struct command *command, const struct hc_spec *spec)
 static int list_files(struct command *command, const struct hc_job *job, const struct compiled *compiled)
 {
     const struct hc_spec *spec = &job->spec;
-    command->files = calloc(spec->input_count + 1 + (compiled != NULL ? compiled->count : 0), sizeof *command->files);
+    command->files =
+        calloc(spec->input_count + 1 + (compiled != NULL ? compiled->count : 0), sizeof *command->files);
     if (command->files == NULL)
         return -ENOMEM;
     command->files[command->file_count++] = (struct hc_plan_file){
@@ -444,14 +455,16 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
 {
     char file[300], output[300];
     (void)snprintf(file, sizeof file, "%s%s", job->program_name[0] == '-' ? "./" : "", job->program_name);
-    (void)snprintf(output, sizeof output, "./%s", runtime->compile_output != NULL ? runtime->compile_output : "");
+    (void)snprintf(output, sizeof output, "./%s",
+                   runtime->compile_output != NULL ? runtime->compile_output : "");
     struct hc_template_values values = {.interpreter = runtime->interpreter_path,
                                         .file = file,
                                         .output = output,
                                         .home = "/tmp/home",
                                         .threads = threads_for(job),
                                         .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20,
-                                        .heap_mib = HEAP_FACTOR * (job->effective.limits[HC_LIMIT_MEMORY] >> 20)};
+                                        .heap_mib =
+                                            HEAP_FACTOR * (job->effective.limits[HC_LIMIT_MEMORY] >> 20)};
     const struct hc_strings *templates = kind == COMMAND_RUN     ? &runtime->run
                                          : kind == COMMAND_CHECK ? &runtime->check
                                                                  : &runtime->compile;
@@ -519,15 +532,24 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
 static int refuse_not_started(struct hc_job *job, const struct hc_outcome *outcome)
 {
     const struct hc_setup_failure *failure = &outcome->failure;
+    if (outcome->hits.cancelled) {
+        (void)hc_refuse(&job->refusal, HC_CAUSE_CLIENT, "", "cancelled before the program started");
+        job->verdict = (struct hc_verdict){.state = HC_STATE_REFUSED,
+                                           .status = HC_STATUS_CANCELLED,
+                                           .cause = HC_CAUSE_CLIENT,
+                                           .exit_code = -1};
+        return HC_REFUSED;
+    }
     if (outcome->grade_too_low) {
         (void)hc_refuse(&job->refusal, HC_CAUSE_GRADE, "min_grade",
                         "the layers that hold here make grade %s; wanted is at least %s (--min-grade)",
                         hc_grade_name(outcome->layers.grade), hc_grade_name(job->spec.min_grade));
         for (int i = 0; i < HC_LAYER_COUNT; i++) {
             size_t used = strlen(job->refusal.message);
-            if (outcome->layers.layers[i].state != HC_LAYER_APPLIED && hc_layers[i].grade_if_absent > HC_GRADE_A)
-                (void)snprintf(job->refusal.message + used, sizeof job->refusal.message - used, "; %s is missing: %s",
-                               hc_layers[i].name, hc_layers[i].mend);
+            if (outcome->layers.layers[i].state != HC_LAYER_APPLIED &&
+                hc_layers[i].grade_if_absent > HC_GRADE_A)
+                (void)snprintf(job->refusal.message + used, sizeof job->refusal.message - used,
+                               "; %s is missing: %s", hc_layers[i].name, hc_layers[i].mend);
         }
         hc_job_refuse(job);
         return HC_REFUSED;
@@ -563,7 +585,8 @@ static int compile(struct hc_engine *engine, struct hc_job *job, const struct hc
     struct command command;
     struct hc_outcome *outcome = &job->compile.outcome;
     uint64_t began_us = hc_now_us();
-    struct hc_live quiet = {.out = -1, .err = live != NULL ? live->err : -1,
+    struct hc_live quiet = {.out = -1,
+                            .err = live != NULL ? live->err : -1,
                             .visible_err = live != NULL && live->visible_err,
                             .cancel_fd = live != NULL ? live->cancel_fd : -1};
     int error = build_command(job, runtime, COMMAND_COMPILE, NULL, &command);
@@ -588,7 +611,8 @@ static int compile(struct hc_engine *engine, struct hc_job *job, const struct hc
     return error;
 }
 
-/* The verdict of a failed compile stage is the run's: limits keep their names, a refusal of the compiler is compile_error. */
+/* The verdict of a failed compile stage is the run's: limits keep their names, a refusal of the compiler is
+ * compile_error. */
 static void take_compile_verdict(struct hc_job *job, const struct hc_runtime *runtime)
 {
     const struct hc_captured *err = &job->compile.outcome.err;
@@ -602,10 +626,17 @@ static void take_compile_verdict(struct hc_job *job, const struct hc_runtime *ru
     job->outcome.host_uid = job->compile.outcome.host_uid;
     job->outcome.residue = job->compile.outcome.residue;
     job->outcome.has_residue = job->compile.outcome.has_residue;
+    /* The program itself has printed nothing. */
+    struct hc_capture none[2] = {0};
+    for (int i = 0; i < 2; i++)
+        if (hc_capture_init(&none[i], 0) == 0)
+            (void)hc_capture_finish(&none[i], 0, i == 0 ? &job->outcome.out : &job->outcome.err);
+    for (int i = 0; i < 2; i++)
+        hc_capture_done(&none[i]);
     job->outcome.mounts = job->compile.outcome.mounts != NULL ? strdup(job->compile.outcome.mounts) : NULL;
     if (err->data != NULL && runtime->compile_rules.count > 0)
-        hc_diagnose_rules(&runtime->compile_rules, (const char *)err->data, err->kept_bytes, true, job->program_name,
-                          &job->diagnosis);
+        hc_diagnose_rules(&runtime->compile_rules, (const char *)err->data, err->kept_bytes, true,
+                          job->program_name, &job->diagnosis);
     else if (err->data != NULL)
         hc_diagnose_compiler((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
 }
@@ -617,7 +648,8 @@ static int check_syntax(struct hc_engine *engine, struct hc_job *job, const stru
     struct hc_outcome *outcome;
     struct hc_verdict verdict = {0};
     uint64_t began_us = hc_now_us();
-    if (runtime->check.count == 0 || job->verdict.status != HC_STATUS_RUNTIME_ERROR || job->verdict.exit_code < 0)
+    if (runtime->check.count == 0 || job->verdict.status != HC_STATUS_RUNTIME_ERROR ||
+        job->verdict.exit_code < 0)
         return 0;
     outcome = calloc(1, sizeof *outcome);
     if (outcome == NULL)
@@ -641,15 +673,16 @@ static int check_syntax(struct hc_engine *engine, struct hc_job *job, const stru
 static void diagnose(struct hc_job *job, const struct hc_runtime *runtime)
 {
     const struct hc_captured *err = &job->outcome.err;
-    bool wanted = job->verdict.status == HC_STATUS_RUNTIME_ERROR || job->verdict.status == HC_STATUS_SYNTAX_ERROR ||
-                  job->verdict.status == HC_STATUS_PROCESS_LIMIT || job->verdict.status == HC_STATUS_DISK_LIMIT;
+    bool wanted =
+        job->verdict.status == HC_STATUS_RUNTIME_ERROR || job->verdict.status == HC_STATUS_SYNTAX_ERROR ||
+        job->verdict.status == HC_STATUS_PROCESS_LIMIT || job->verdict.status == HC_STATUS_DISK_LIMIT;
     if (!wanted || err->data == NULL)
         return;
     if (runtime->error_style == HC_ERROR_STYLE_PYTHON)
         hc_diagnose_python((const char *)err->data, err->kept_bytes, job->program_name, &job->diagnosis);
     else
-        hc_diagnose_rules(&runtime->error_rules, (const char *)err->data, err->kept_bytes, false, job->program_name,
-                          &job->diagnosis);
+        hc_diagnose_rules(&runtime->error_rules, (const char *)err->data, err->kept_bytes, false,
+                          job->program_name, &job->diagnosis);
     if (job->verdict.cause == HC_CAUSE_EXIT_CODE && job->diagnosis.found && runtime->error_exit_code > 0 &&
         job->verdict.exit_code == (int)runtime->error_exit_code)
         job->verdict.cause = HC_CAUSE_EXCEPTION;
@@ -681,7 +714,8 @@ static int finish_run(struct hc_job *job, const json_t *predicates, const char *
     if (error < 0 || out_folder == NULL)
         return error;
     if (predicates != NULL && job->acceptance.status != HC_ACCEPTED) {
-        (void)snprintf(job->export_message, sizeof job->export_message, "nothing exported: the result was not accepted");
+        (void)snprintf(job->export_message, sizeof job->export_message,
+                       "nothing exported: the result was not accepted");
         return 0;
     }
     error = hc_export(job->outcome.cell->working_folder, &job->collection, out_folder, job->export_message);
@@ -746,8 +780,32 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     return error;
 }
 
-int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live, const json_t *predicates,
-                  const char *out_folder)
+/* Limits that are rlimits can't be above the caller's own hard ones: a default gives way, a wish is refused.
+ */
+static int fit_hard_limits(struct hc_job *job)
+{
+    static const struct {
+        enum hc_limit limit;
+        int resource;
+    } rows[] = {{HC_LIMIT_OPEN_FILES, RLIMIT_NOFILE},
+                {HC_LIMIT_FILE_SIZE, RLIMIT_FSIZE},
+                {HC_LIMIT_STACK, RLIMIT_STACK}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct hc_limit_row *row = &hc_limits[rows[i].limit];
+        uint64_t room = hc_hard_limit_room(rows[i].resource), *value = &job->effective.limits[rows[i].limit];
+        if (*value <= room)
+            continue;
+        if (job->spec.limit_asked[rows[i].limit] || room < row->min_value)
+            return hc_refuse(&job->refusal, HC_CAUSE_FIELD, row->name,
+                             "--%s: the caller's own hard limit allows at most %llu (ulimit -H)", row->flag,
+                             (unsigned long long)room);
+        *value = room;
+    }
+    return 0;
+}
+
+int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
+                  const json_t *predicates, const char *out_folder)
 {
     const struct hc_runtime *runtime = NULL;
     int error = hc_sha256_hex(job->spec.code, job->spec.code_bytes, job->code_sha256);
@@ -755,6 +813,12 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         error = settle_runtime(engine, job, &runtime);
     if (error == 0)
         error = hc_gate(&job->spec, &job->effective, &job->refusal);
+    if (error == HC_REFUSED) {
+        hc_job_refuse(job);
+        return 0;
+    }
+    if (error == 0)
+        error = fit_hard_limits(job);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         return 0;

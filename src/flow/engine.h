@@ -9,8 +9,8 @@ struct hc_engine_options {
     const char *programs; /* NULL: beside the calling program */
     const char *share;    /* NULL: likewise */
     uint64_t allow_layers;
-    const char *only_language; /* the one runtime that is needed; NULL: all */
-    unsigned cells_ahead;      /* empty cells that are kept ready */
+    const char *only_language;         /* the one runtime that is needed; NULL: all */
+    unsigned cells_ahead;              /* empty cells that are kept ready */
     uint32_t fault_program, fault_nth; /* test builds */
 };
 
@@ -24,17 +24,20 @@ struct hc_live {
 struct hc_engine;
 
 /* HC_BAD_INPUT: a manifest is wrong, `problem` says where. */
-int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine, struct hc_problem *problem);
-/* No more jobs: the hall's end begins and goes on beside the caller's other work, until hc_engine_close waits for it. */
+int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine,
+                   struct hc_problem *problem);
+/* No more jobs: the hall's end begins and goes on beside the caller's other work, until hc_engine_close waits
+ * for it. */
 void hc_engine_leave(struct hc_engine *engine);
 void hc_engine_close(struct hc_engine *engine);
 
 const struct hc_runtimes *hc_engine_runtimes(const struct hc_engine *engine);
 
-/* Takes the job's spec through gate, cell, run, capture, classify, accept. Always leaves a verdict, also for refusals and
- * faults; negative errno only without memory. `predicates` is borrowed; NULL: none. `out_folder`: where artifacts go. */
-int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live, const json_t *predicates,
-                  const char *out_folder);
+/* Takes the job's spec through gate, cell, run, capture, classify, accept. Always leaves a verdict, also for
+ * refusals and faults; negative errno only without memory. `predicates` is borrowed; NULL: none.
+ * `out_folder`: where artifacts go. */
+int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
+                  const json_t *predicates, const char *out_folder);
 
 /* Begins a job: id and time. */
 void hc_job_begin(struct hc_job *job);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,7 +19,8 @@
 
 #define CPU_PERIOD_US   20000u
 #define SAMPLE_EVERY_US 20000u
-/* How long the pipes are drained after everything in the cell is dead: only bytes that lie in them already. */
+/* How long the pipes are drained after everything in the cell is dead: only bytes that lie in them already.
+ */
 #define DRAIN_TIMEOUT_US 2000000u
 #define READY_TIMEOUT_MS 60000
 
@@ -36,6 +38,19 @@ struct running {
     uint64_t next_sample_us, oom_seen_us;
     bool execed, exited, init_gone;
 };
+
+uint64_t hc_hard_limit_room(int resource)
+{
+    char status[4096], *line;
+    struct rlimit limit;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0)
+        return 0;
+    /* CAP_SYS_RESOURCE, bit 24: then the hall raises what it hands down. */
+    if (hc_file_read(AT_FDCWD, "/proc/self/status", status, sizeof status) > 0 &&
+        (line = strstr(status, "CapEff:")) != NULL && (strtoull(line + 7, NULL, 16) >> 24 & 1) != 0)
+        return UINT64_MAX;
+    return limit.rlim_max;
+}
 
 static int add_rlimits(const struct hc_execution *execution, struct hc_plan_rlimit *rlimits)
 {
@@ -55,8 +70,16 @@ static int add_rlimits(const struct hc_execution *execution, struct hc_plan_rlim
         {RLIMIT_NICE, 0, 0, 0},
         {RLIMIT_RTPRIO, 0, 0, 0},
     };
+    const int count = (int)(sizeof rows / sizeof *rows);
     memcpy(rlimits, rows, sizeof rows);
-    return (int)(sizeof rows / sizeof *rows);
+    /* What the caller itself is not allowed nobody below it can have; a tighter limit is kept, never refused.
+     */
+    for (int i = 0; i < count; i++) {
+        uint64_t room = hc_hard_limit_room((int)rlimits[i].resource);
+        rlimits[i].soft = rlimits[i].soft < room ? rlimits[i].soft : room;
+        rlimits[i].hard = rlimits[i].hard < room ? rlimits[i].hard : room;
+    }
+    return count;
 }
 
 static int build_plan(const struct hc_execution *execution)
@@ -123,14 +146,14 @@ static int send_start(struct running *run)
     if (error == 0)
         error = pipe_pair(&out_read, &out_write);
     if (error == 0) {
-        error = hc_stream_init(&run->out, out_read, run->execution->live_out, run->execution->live_visible_out,
-                               limits[HC_LIMIT_OUTPUT]);
+        error = hc_stream_init(&run->out, out_read, run->execution->live_out,
+                               run->execution->live_visible_out, limits[HC_LIMIT_OUTPUT]);
         if (error == 0)
             error = pipe_pair(&err_read, &err_write);
     }
     if (error == 0)
-        error = hc_stream_init(&run->err, err_read, run->execution->live_err, run->execution->live_visible_err,
-                               limits[HC_LIMIT_OUTPUT]);
+        error = hc_stream_init(&run->err, err_read, run->execution->live_err,
+                               run->execution->live_visible_err, limits[HC_LIMIT_OUTPUT]);
     if (error == 0)
         error = (int)HC_SYS(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
     if (error < 0)
@@ -155,23 +178,31 @@ static void keep_call(struct hc_outcome *outcome, const struct hc_call *call)
         outcome->calls[outcome->call_count++] = *call;
 }
 
+/* The host's core_pattern may hand cores to a program (|) or, since Linux 6.16, to a socket (@). */
+static uint32_t core_handler(void)
+{
+    char pattern[16] = "|"; /* unreadable: as if there were one */
+    (void)hc_file_read(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof pattern);
+    return pattern[0] == '|' || pattern[0] == '@';
+}
+
 static void judge_ready(struct running *run, struct hc_event *event)
 {
     struct hc_outcome *outcome = run->outcome;
     struct hc_attestation *seen = &event->u.ready.attestation;
     outcome->facts = event->u.ready.facts;
     outcome->host_uid = hc_hall_facts(run->hall)->id_base + seen->host_uid;
-    uint64_t ignored;
     const char *name;
+    outcome->facts.core_handler = core_handler();
     if (run->cell->meters[HC_METER_KILL] >= 0 && run->cell->meters[HC_METER_EVENTS] >= 0)
         outcome->facts.layers_applied |= 1ull << HC_LAYER_CGROUP_KILL;
-    if (hc_meter_cpu_us(run->cell, &run->cpu_base_us, &run->cpu_user_base_us, &run->cpu_system_base_us, &name))
+    if (hc_meter_cpu_us(run->cell, &run->cpu_base_us, &run->cpu_user_base_us, &run->cpu_system_base_us,
+                        &name))
         outcome->facts.layers_applied |= 1ull << HC_LAYER_CPU_METER;
-    (void)ignored;
     seen->status[sizeof seen->status - 1] = seen->mounts[sizeof seen->mounts - 1] = '\0';
     seen->limits[sizeof seen->limits - 1] = seen->cgroup[sizeof seen->cgroup - 1] = '\0';
-    hc_layers_judge(&outcome->facts, seen, access("/proc/pressure/cpu", F_OK) == 0, run->execution->allow_layers,
-                    &outcome->layers);
+    hc_layers_judge(&outcome->facts, seen, access("/proc/pressure/cpu", F_OK) == 0,
+                    run->execution->allow_layers, &outcome->layers);
     if (outcome->mounts == NULL)
         outcome->mounts = strdup(seen->mounts);
 }
@@ -333,7 +364,8 @@ static void take_event(struct running *run)
                         run->execution->allow_layers, &again);
         hc_layers_tighten(&run->outcome->layers, &again);
         run->outcome->attested_after_exec = true;
-        if (run->outcome->layers.missing >= 0) { /* a boundary that is not there any more: nothing more may run */
+        if (run->outcome->layers.missing >=
+            0) { /* a boundary that is not there any more: nothing more may run */
             run->outcome->failure = (struct hc_setup_failure){.stage = HC_STAGE_ATTEST, .error = -EPERM};
             run->outcome->hits.killed_for_fault = true;
             kill_cell(run);
@@ -376,14 +408,15 @@ static void check_output(struct running *run)
     }
 }
 
-/* cgroup v1 kills one process and lets the rest go on; a run that lost one of its processes to a limit is over. The event comes
- * at the moment of need, the counter just after. */
+/* cgroup v1 kills one process and lets the rest go on; a run that lost one of its processes to a limit is
+ * over. The event comes at the moment of need, the counter just after. */
 static void check_memory(struct running *run)
 {
     if (run->cell->meters[HC_METER_OOM_EVENT] < 0 || run->outcome->hits.killed_for_memory)
         return;
     uint64_t raised;
-    if (read(run->cell->meters[HC_METER_OOM_EVENT], &raised, sizeof raised) == sizeof raised && run->oom_seen_us == 0)
+    if (read(run->cell->meters[HC_METER_OOM_EVENT], &raised, sizeof raised) == sizeof raised &&
+        run->oom_seen_us == 0)
         run->oom_seen_us = hc_now_us();
     if (run->oom_seen_us == 0)
         return;
@@ -393,8 +426,19 @@ static void check_memory(struct running *run)
     }
 }
 
-enum { WATCH_REPORT, WATCH_HALL, WATCH_OUT, WATCH_ERR, WATCH_LIVE_OUT, WATCH_LIVE_ERR, WATCH_STDIN, WATCH_SOURCE, WATCH_OOM,
-       WATCH_CANCEL, WATCH_COUNT };
+enum {
+    WATCH_REPORT,
+    WATCH_HALL,
+    WATCH_OUT,
+    WATCH_ERR,
+    WATCH_LIVE_OUT,
+    WATCH_LIVE_ERR,
+    WATCH_STDIN,
+    WATCH_SOURCE,
+    WATCH_OOM,
+    WATCH_CANCEL,
+    WATCH_COUNT
+};
 
 static void fill_polls(const struct running *run, struct pollfd polls[WATCH_COUNT])
 {
@@ -450,7 +494,8 @@ static int serve_polls(struct running *run, const struct pollfd polls[WATCH_COUN
 static int wait_once(struct running *run, uint64_t sleep_us)
 {
     struct pollfd polls[WATCH_COUNT];
-    struct timespec timeout = {.tv_sec = (time_t)(sleep_us / 1000000), .tv_nsec = (long)(sleep_us % 1000000) * 1000};
+    struct timespec timeout = {.tv_sec = (time_t)(sleep_us / 1000000),
+                               .tv_nsec = (long)(sleep_us % 1000000) * 1000};
     if (run->oom_seen_us != 0 && !run->outcome->hits.killed_for_memory && sleep_us > 1000)
         timeout = (struct timespec){.tv_nsec = 1000000};
     fill_polls(run, polls);
@@ -488,6 +533,12 @@ static int drain(struct running *run)
     uint64_t deadline_us = hc_now_us() + DRAIN_TIMEOUT_US;
     while (run->out.pipe >= 0 || run->err.pipe >= 0 || hc_stream_wants_pass(&run->out) ||
            hc_stream_wants_pass(&run->err)) {
+        if (run->outcome->hits
+                .cancelled) { /* whoever reads our output has stopped, and the caller wants to go */
+            run->out.live = run->err.live = -1;
+            run->out.pending_bytes = run->err.pending_bytes = 0;
+            run->out.pending_at = run->err.pending_at = 0;
+        }
         bool at_end = run->out.pipe < 0 && run->err.pipe < 0;
         if (!at_end && !hc_stream_wants_pass(&run->out) && !hc_stream_wants_pass(&run->err) &&
             hc_now_us() > deadline_us)
@@ -502,8 +553,8 @@ static int drain(struct running *run)
 static int finish_streams(struct running *run)
 {
     uint64_t out_share, err_share;
-    hc_capture_share(&run->out.capture, &run->err.capture, run->execution->limits[HC_LIMIT_OUTPUT], &out_share,
-                     &err_share);
+    hc_capture_share(&run->out.capture, &run->err.capture, run->execution->limits[HC_LIMIT_OUTPUT],
+                     &out_share, &err_share);
     int error = hc_capture_finish(&run->out.capture, out_share, &run->outcome->out);
     if (error == 0)
         error = hc_capture_finish(&run->err.capture, err_share, &run->outcome->err);

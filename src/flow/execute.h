@@ -1,4 +1,5 @@
-/* One command in one fresh cell: start, watch, capture, end. The stages run, check and compile all go through here. */
+/* One command in one fresh cell: start, watch, capture, end. The stages run, check and compile all go through
+ * here. */
 #ifndef HC_FLOW_EXECUTE_H
 #define HC_FLOW_EXECUTE_H
 
@@ -13,12 +14,13 @@ struct hc_execution {
     const struct hc_plan_file *files;
     size_t file_count;
     uint64_t limits[HC_LIMIT_COUNT]; /* effective, nothing automatic left */
-    /* On top of the disk and inode limits: what the files above need, so that a run's own space does not depend on them. */
+    /* On top of the disk and inode limits: what the files above need, so that a run's own space does not
+     * depend on them. */
     uint64_t input_bytes, input_inodes;
     uint64_t allow_layers;
     enum hc_grade min_grade;
-    int stdin_fd;     /* -1: end of file at once */
-    int live_out;     /* descriptors that get the output as it comes; -1: none */
+    int stdin_fd; /* -1: end of file at once */
+    int live_out; /* descriptors that get the output as it comes; -1: none */
     int live_err;
     bool live_visible_out; /* escape sequences made visible */
     bool live_visible_err;
@@ -53,7 +55,8 @@ struct hc_times {
 
 struct hc_outcome {
     enum { HC_NEVER_STARTED, HC_STARTED } started;
-    struct hc_setup_failure failure; /* of HC_NEVER_STARTED, or when the host failed later (failure.error != 0) */
+    struct hc_setup_failure
+        failure; /* of HC_NEVER_STARTED, or when the host failed later (failure.error != 0) */
     bool grade_too_low;
     bool exited; /* wait_status is that of the main process */
     int wait_status;
@@ -78,8 +81,11 @@ struct hc_outcome {
     struct hc_cell_handle *cell; /* until hc_execute_end */
 };
 
-/* Runs to the end of every process of the cell. 0: `ret_outcome` tells; negative errno: a fault of ours. The cell, and with it
- * the working folder, lives on until hc_execute_end. */
+/* The highest hard limit that a process below this one can get for an RLIMIT_*. */
+uint64_t hc_hard_limit_room(int resource);
+
+/* Runs to the end of every process of the cell. 0: `ret_outcome` tells; negative errno: a fault of ours. The
+ * cell, and with it the working folder, lives on until hc_execute_end. */
 int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struct hc_outcome *ret_outcome);
 
 /* Destroys the cell and fills residue and teardown time. */

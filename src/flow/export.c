@@ -1,4 +1,5 @@
-/* Export of artifacts: everything is written beside the wanted folder first, then moved; nothing is ever half there. */
+/* Export of artifacts: everything is written beside the wanted folder first, then moved; nothing is ever half
+ * there. */
 #include "flow/collect.h"
 
 #include "base/cleanup.h"
@@ -45,8 +46,8 @@ static int make_parents(int root, const char *path)
 
 static int stage_one(int working_folder, int staging, const struct hc_artifact *artifact)
 {
-    hc_autoclose int from = (int)HC_SYS(
-        hc_openat2(working_folder, artifact->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0, RESOLVE));
+    hc_autoclose int from = (int)HC_SYS(hc_openat2(
+        working_folder, artifact->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0, RESOLVE));
     if (from < 0)
         return from;
     int error = make_parents(staging, artifact->path);

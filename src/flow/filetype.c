@@ -19,10 +19,14 @@ static const struct {
     {"application/zip", 0, 4, "PK\x05\x06"},
     {"application/gzip", 0, 2, "\x1f\x8b"},
     {"application/zstd", 0, 4, "\x28\xb5\x2f\xfd"},
-    {"application/x-xz", 0, 6, "\xfd" "7zXZ\x00"},
+    {"application/x-xz", 0, 6,
+     "\xfd"
+     "7zXZ\x00"},
     {"application/x-bzip2", 0, 3, "BZh"},
     {"application/x-tar", 257, 5, "ustar"},
-    {"application/x-executable", 0, 4, "\x7f" "ELF"},
+    {"application/x-executable", 0, 4,
+     "\x7f"
+     "ELF"},
     {"application/vnd.sqlite3", 0, 16, "SQLite format 3"},
     {"application/vnd.apache.parquet", 0, 4, "PAR1"},
     {"application/x-npy", 0, 6, "\x93NUMPY"},
@@ -33,10 +37,11 @@ static const struct {
 static const struct {
     const char *ending, *type;
 } text_endings[] = {
-    {".csv", "text/csv"},   {".tsv", "text/tab-separated-values"}, {".json", "application/json"},
-    {".html", "text/html"}, {".htm", "text/html"},                 {".svg", "image/svg+xml"},
-    {".xml", "text/xml"},   {".md", "text/markdown"},              {".yaml", "application/yaml"},
-    {".yml", "application/yaml"},
+    {".csv", "text/csv"},          {".tsv", "text/tab-separated-values"},
+    {".json", "application/json"}, {".html", "text/html"},
+    {".htm", "text/html"},         {".svg", "image/svg+xml"},
+    {".xml", "text/xml"},          {".md", "text/markdown"},
+    {".yaml", "application/yaml"}, {".yml", "application/yaml"},
 };
 
 const char *hc_file_type(const uint8_t *head, size_t n, const char *name)

@@ -20,7 +20,8 @@ static void show(enum hc_unit unit, uint64_t value, char out[32])
         (void)snprintf(out, 32, "%" PRIu64, value);
 }
 
-static int check_one(const struct hc_spec *spec, enum hc_limit limit, uint64_t *ret_value, struct hc_refusal *refusal)
+static int check_one(const struct hc_spec *spec, enum hc_limit limit, uint64_t *ret_value,
+                     struct hc_refusal *refusal)
 {
     const struct hc_limit_row *row = &hc_limits[limit];
     char asked[32], bound[32];
@@ -31,13 +32,13 @@ static int check_one(const struct hc_spec *spec, enum hc_limit limit, uint64_t *
     show(row->unit, value, asked);
     if (value > row->max_value) {
         show(row->unit, row->max_value, bound);
-        return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s %s: the profile '%s' allows at most %s", row->flag,
-                         asked, spec->profile, bound);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s %s: the profile '%s' allows at most %s",
+                         row->flag, asked, spec->profile, bound);
     }
     if (value < row->min_value) {
         show(row->unit, row->min_value, bound);
-        return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s %s: below %s nothing can start", row->flag, asked,
-                         bound);
+        return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s %s: below %s nothing can start", row->flag,
+                         asked, bound);
     }
     *ret_value = value;
     return 0;
@@ -64,22 +65,24 @@ static int settle(uint64_t *limits, struct hc_refusal *refusal)
         hc_format_bytes(limits[HC_LIMIT_DISK], asked);
         hc_format_bytes(limits[HC_LIMIT_MEMORY], bound);
         return hc_refuse(refusal, HC_CAUSE_FIELD, "disk",
-                         "--disk %s: scratch space lies in memory here and can't be larger than --memory %s", asked,
-                         bound);
+                         "--disk %s: scratch space lies in memory here and can't be larger than --memory %s",
+                         asked, bound);
     }
     limits[HC_LIMIT_DISK] = at_least((limits[HC_LIMIT_DISK] + 4095) / 4096 * 4096, 4096);
     if (limits[HC_LIMIT_INODES] == HC_LIMIT_AUTO)
         limits[HC_LIMIT_INODES] = at_least(limits[HC_LIMIT_DISK] / 16384, 1024);
     if (limits[HC_LIMIT_FILE_SIZE] == HC_LIMIT_AUTO)
-        limits[HC_LIMIT_FILE_SIZE] = limits[HC_LIMIT_DISK];
+        limits[HC_LIMIT_FILE_SIZE] =
+            hc_limits[HC_LIMIT_FILE_SIZE].max_value; /* the scratch space is the bound */
     if (limits[HC_LIMIT_OUTPUT_TOTAL] == HC_LIMIT_AUTO)
-        limits[HC_LIMIT_OUTPUT_TOTAL] =
-            at_most(at_least(64 * limits[HC_LIMIT_OUTPUT], 64 * MIB), hc_limits[HC_LIMIT_OUTPUT_TOTAL].max_value);
+        limits[HC_LIMIT_OUTPUT_TOTAL] = at_most(at_least(64 * limits[HC_LIMIT_OUTPUT], 64 * MIB),
+                                                hc_limits[HC_LIMIT_OUTPUT_TOTAL].max_value);
     if (limits[HC_LIMIT_OUTPUT_TOTAL] < limits[HC_LIMIT_OUTPUT]) {
         hc_format_bytes(limits[HC_LIMIT_OUTPUT_TOTAL], asked);
         hc_format_bytes(limits[HC_LIMIT_OUTPUT], bound);
         return hc_refuse(refusal, HC_CAUSE_FIELD, "output_total",
-                         "--output-total %s: is below --output %s, which could then never be kept", asked, bound);
+                         "--output-total %s: is below --output %s, which could then never be kept", asked,
+                         bound);
     }
     return 0;
 }

@@ -19,8 +19,10 @@
 #include <sys/wait.h>
 
 #define EVENT_FDS 16
-/* A cell that can't be ended in this time hangs in the kernel: its slot is given up and the residue says so. */
-#define END_TIMEOUT_MS 10000
+/* A cell that can't be ended in this time hangs in the kernel: its slot is given up and the residue says so.
+ */
+#define END_TIMEOUT_MS   5000
+#define LEAVE_TIMEOUT_MS 3000
 
 struct hc_hall {
     pid_t guard;
@@ -169,7 +171,8 @@ int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hal
         return error;
     if ((error = spawn_hall(options->programs, memfd, theirs, &hall->guard)) < 0) {
         *ret_failure = (struct hc_setup_failure){.stage = HC_STAGE_HALL_KEEPER, .error = error};
-        (void)snprintf(ret_failure->detail, sizeof ret_failure->detail, "%.200s/hotcell-hall", options->programs);
+        (void)snprintf(ret_failure->detail, sizeof ret_failure->detail, "%.200s/hotcell-hall",
+                       options->programs);
         return HC_SETUP_FAILED;
     }
     hc_close_fd(&theirs);
@@ -199,6 +202,11 @@ void hc_hall_close(struct hc_hall *hall)
     if (hall == NULL)
         return;
     hc_hall_leave(hall);
+    hc_autoclose int pidfd = hc_pidfd_open(hall->guard);
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    /* A keeper that was stopped, or hangs, does not see our socket close; its parent can kill it. */
+    if (pidfd >= 0 && poll(&end, 1, LEAVE_TIMEOUT_MS) == 0)
+        (void)kill(hall->guard, SIGTERM);
     while (waitpid(hall->guard, NULL, 0) < 0 && errno == EINTR)
         continue;
     free(hall);
@@ -244,7 +252,9 @@ int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_ev
         int fds[EVENT_FDS];
         unsigned fd_count = 0;
         uint64_t now_us = hc_now_us();
-        int left_ms = timeout_ms < 0 ? -1 : now_us >= deadline_us ? 0 : (int)((deadline_us - now_us + 999) / 1000);
+        int left_ms = timeout_ms < 0          ? -1
+                      : now_us >= deadline_us ? 0
+                                              : (int)((deadline_us - now_us + 999) / 1000);
         struct pollfd wait = {.fd = hall->socket, .events = POLLIN};
         int ready = poll(&wait, 1, left_ms);
         if (ready < 0 && errno == EINTR)
@@ -311,7 +321,8 @@ void hc_hall_make_ahead(struct hc_hall *hall, unsigned target)
     unsigned waiting = count_waiting(hall, &best);
     if (waiting > target / 2)
         return;
-    /* All at once: on cgroup v1 their attaches then share one grace period, during which no process anywhere can fork. */
+    /* All at once: on cgroup v1 their attaches then share one grace period, during which no process anywhere
+     * can fork. */
     for (; error == 0 && waiting < target; waiting++)
         (void)ask_for_cell(hall, &error);
 }
@@ -339,7 +350,8 @@ int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bo
             *ret_failure = (struct hc_setup_failure){
                 .stage = event.stage < HC_STAGE_COUNT ? (enum hc_stage)event.stage : HC_STAGE_NONE,
                 .error = event.error};
-            /* The keeper clears the slot by itself; wait for that, so that the count of leftovers is known. */
+            /* The keeper clears the slot by itself; wait for that, so that the count of leftovers is known.
+             */
             while (hc_hall_next(hall, cell, &event, NULL, NULL, END_TIMEOUT_MS) == 0 &&
                    event.kind != HC_EVENT_DESTROYED)
                 continue;

@@ -46,7 +46,8 @@ enum { HC_SETUP_FAILED = 1 };
 
 int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hall,
                  struct hc_setup_failure *ret_failure);
-/* Lets the keeper go, which takes every cell along; nothing is waited for. hc_hall_close is still to be called. */
+/* Lets the keeper go, which takes every cell along; nothing is waited for. hc_hall_close is still to be
+ * called. */
 void hc_hall_leave(struct hc_hall *hall);
 /* Ends the keeper with every cell and waits until the hall's cgroups are gone. */
 void hc_hall_close(struct hc_hall *hall);
@@ -58,15 +59,17 @@ uint64_t hc_hall_opened_in_us(const struct hc_hall *hall);
 /* Takes a made-ahead cell or has one made. */
 int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bool *ret_made_ahead,
                       struct hc_setup_failure *ret_failure);
-/* Asks for empty cells to be made while other work goes on, up to `target` and in batches: nothing is done while more than half
- * of them are waiting. */
+/* Asks for empty cells to be made while other work goes on, up to `target` and in batches: nothing is done
+ * while more than half of them are waiting. */
 void hc_hall_make_ahead(struct hc_hall *hall, unsigned target);
 
 /* Sends a request about a cell. */
-int hc_hall_request(struct hc_hall *hall, const struct hc_request *request, const int *fds, unsigned fd_count);
+int hc_hall_request(struct hc_hall *hall, const struct hc_request *request, const int *fds,
+                    unsigned fd_count);
 
-/* Reads the next event about `cell` (events about others are put where they belong). Waits up to timeout_ms; -1: without
- * end. Returns 0, -ETIMEDOUT, or -ECONNRESET when the keeper is gone. Up to 4 descriptors are handed over. */
+/* Reads the next event about `cell` (events about others are put where they belong). Waits up to timeout_ms;
+ * -1: without end. Returns 0, -ETIMEDOUT, or -ECONNRESET when the keeper is gone. Up to 4 descriptors are
+ * handed over. */
 int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_event *ret_event, int *ret_fds,
                  unsigned *ret_fd_count, int timeout_ms);
 

@@ -54,7 +54,10 @@ static enum hc_host_state cgroup_layout(char *value, size_t size)
     char controllers[256] = "", v1[256] = "";
     bool v2 = first_line("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof controllers);
     bool hybrid = !v2 && (first_line("/sys/fs/cgroup/unified/cgroup.controllers", v1, sizeof v1));
-    (void)snprintf(value, size, "%s", v2 ? "cgroup2" : hybrid ? "hybrid: v1 controllers beside a cgroup2 tree" : "no cgroup2 tree at the usual places");
+    (void)snprintf(value, size, "%s",
+                   v2       ? "cgroup2"
+                   : hybrid ? "hybrid: v1 controllers beside a cgroup2 tree"
+                            : "no cgroup2 tree at the usual places");
     if (v2 && (strstr(controllers, "memory") == NULL || strstr(controllers, "pids") == NULL))
         return HC_HOST_BAD;
     return v2 ? HC_HOST_GOOD : hybrid ? HC_HOST_WEAK : HC_HOST_BAD;
@@ -152,16 +155,20 @@ const struct hc_host_check hc_host_checks[] = {
      "mount cgroup2 with the memory, pids and cpu controllers (systemd.unified_cgroup_hierarchy=1)"},
     {"landlock", landlock, "a second lock on files", "add landlock to lsm= on the kernel command line"},
     {"core_pattern", core_pattern,
-     "a handler behind a pipe runs as root on the host; cells set the one limit that keeps it from being started",
+     "a handler behind a pipe runs as root on the host; cells set the one limit that keeps it from being "
+     "started",
      "sysctl -w kernel.core_pattern=core"},
-    {"tiocsti", tiocsti, "typing into a terminal from a program; cells have no terminal and the filter refuses it",
+    {"tiocsti", tiocsti,
+     "typing into a terminal from a program; cells have no terminal and the filter refuses it",
      "sysctl -w dev.tty.legacy_tiocsti=0"},
     {"swap", swap, "memory beyond the limit could be swapped; secrets could reach the disk", "swapoff -a"},
-    {"pressure", pressure, "says whether timings were taken on a busy host", "psi=1 on the kernel command line"},
+    {"pressure", pressure, "says whether timings were taken on a busy host",
+     "psi=1 on the kernel command line"},
     {"io_uring", io_uring, "its operations pass by any filter; cells can't open one", NULL},
     {"smt", threads_of_a_core, "two cells on one core can watch each other's timing",
      "echo off > /sys/devices/system/cpu/smt/control"},
-    {"ksm", same_page_merging, "merged pages tell one cell what another one holds", "echo 0 > /sys/kernel/mm/ksm/run"},
+    {"ksm", same_page_merging, "merged pages tell one cell what another one holds",
+     "echo 0 > /sys/kernel/mm/ksm/run"},
     {"subordinate_ids", subordinate_ids, "where an ordinary user's cells would get their ids from", NULL},
 };
 const size_t hc_host_check_count = sizeof hc_host_checks / sizeof *hc_host_checks;

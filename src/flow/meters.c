@@ -106,11 +106,13 @@ int hc_meter_kill_all(const struct hc_cell_handle *cell)
     /* The death of process 1 is the last one in its pid namespace, and the kernel tells of it at once. */
     struct pollfd death = {.fd = cell->meters[HC_METER_INIT], .events = POLLIN};
     (void)poll(&death, 1, death.fd >= 0 ? KILL_TIMEOUT_MS : 0);
-    for (uint64_t pause_us = 100; hc_meter_populated(cell); pause_us = pause_us < 4000 ? pause_us * 2 : 4000) {
+    for (uint64_t pause_us = 100; hc_meter_populated(cell);
+         pause_us = pause_us < 4000 ? pause_us * 2 : 4000) {
         if (hc_now_us() > deadline_us)
             return -ETIMEDOUT;
         /* POLLPRI tells of a change, but the kernel holds such news back for 10 ms after the last one
-         * (CGROUP_FILE_NOTIFY_MIN_INTV), and a short run's birth was just now: so look oneself, ever less often. */
+         * (CGROUP_FILE_NOTIFY_MIN_INTV), and a short run's birth was just now: so look oneself, ever less
+         * often. */
         struct pollfd wait = {.fd = cell->meters[HC_METER_EVENTS], .events = POLLPRI};
         struct timespec timeout = {.tv_nsec = (long)pause_us * 1000};
         (void)ppoll(&wait, 1, &timeout, NULL);

@@ -4,7 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The folder of the running program: the programs of a build folder lie together, those of an installation in libexec. */
+/* The folder of the running program: the programs of a build folder lie together, those of an installation in
+ * libexec. */
 static const char *own_folder(void)
 {
     static char folder[200];

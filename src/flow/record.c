@@ -5,11 +5,11 @@
 #include "filter_payload.h"
 #include "flow/attempts.h"
 
+#include <openssl/evp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <openssl/evp.h>
 
 static json_t *text_or_null(const char *text)
 {
@@ -26,7 +26,8 @@ static json_t *number_if(bool known, uint64_t value)
     return known ? number(value) : json_null();
 }
 
-/* A path as text: what is not plain UTF-8 is written \xNN, and a backslash too, so that it can be read back. */
+/* A path as text: what is not plain UTF-8 is written \xNN, and a backslash too, so that it can be read back.
+ */
 static json_t *path_text(const char *path, size_t n)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -74,11 +75,12 @@ static json_t *stream(const struct hc_captured *captured)
     bool text = hc_utf8_valid(captured->data, captured->kept_bytes);
     json_t *body = text ? json_stringn((const char *)captured->data, captured->kept_bytes)
                         : base64(captured->data, captured->kept_bytes);
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:s, s:[]}", "text", text ? body : json_null(), "base64",
-                     text ? json_null() : body, "encoding", text ? "utf-8" : "base64", "bytes",
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:s, s:[]}", "text", text ? body : json_null(),
+                     "base64", text ? json_null() : body, "encoding", text ? "utf-8" : "base64", "bytes",
                      number(captured->total_bytes), "kept_bytes", number(captured->kept_bytes), "head_bytes",
                      number(captured->head_bytes), "truncated", captured->kept_bytes < captured->total_bytes,
-                     "omitted_bytes", number(captured->omitted_bytes), "sha256", captured->sha256, "redactions");
+                     "omitted_bytes", number(captured->omitted_bytes), "sha256", captured->sha256,
+                     "redactions");
 }
 
 static json_t *signal_name(int signal)
@@ -99,14 +101,14 @@ static json_t *error_of(const struct hc_job *job)
     const struct hc_diagnosis *d = &job->diagnosis;
     const struct hc_setup_failure *f = &job->outcome.failure;
     if (job->verdict.state == HC_STATE_REFUSED && job->refusal.cause != HC_CAUSE_NONE)
-        return json_pack("{s:n, s:s, s:n, s:n, s:n, s:o, s:o}", "type", "message", job->refusal.message, "file", "line",
-                         "column", "field", text_or_null(job->refusal.field), "detail",
+        return json_pack("{s:n, s:s, s:n, s:n, s:n, s:o, s:o}", "type", "message", job->refusal.message,
+                         "file", "line", "column", "field", text_or_null(job->refusal.field), "detail",
                          job->refusal.cause == HC_CAUSE_HOST || job->refusal.cause == HC_CAUSE_GRADE
                              ? json_string(job->refusal.field)
                              : json_null());
     if (job->verdict.state == HC_STATE_FAULT)
-        return json_pack("{s:n, s:s, s:n, s:n, s:n, s:n, s:s}", "type", "message", job->refusal.message, "file", "line",
-                         "column", "field", "detail", hc_stage_names[f->stage]);
+        return json_pack("{s:n, s:s, s:n, s:n, s:n, s:n, s:s}", "type", "message", job->refusal.message,
+                         "file", "line", "column", "field", "detail", hc_stage_names[f->stage]);
     if (!d->found || job->verdict.status == HC_STATUS_OK)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:n, s:n, s:n}", "type", text_or_null(d->type), "message",
@@ -151,17 +153,16 @@ static json_t *artifact(const struct hc_artifact *a)
 {
     json_t *findings = json_array();
     for (unsigned i = 0; i < a->finding_count; i++)
-        (void)json_array_append_new(findings,
-                                    json_pack("{s:s, s:n, s:n, s:n, s:s, s:s}", "rule", a->findings[i], "line", "column",
-                                              "name", "message", finding_message(a->findings[i]), "severity",
-                                              "warning"));
+        (void)json_array_append_new(
+            findings, json_pack("{s:s, s:n, s:n, s:n, s:s, s:s}", "rule", a->findings[i], "line", "column",
+                                "name", "message", finding_message(a->findings[i]), "severity", "warning"));
     bool odd = !hc_utf8_valid(a->path, a->path_bytes);
     for (size_t i = 0; i < a->path_bytes; i++)
-        odd = odd || (unsigned char)a->path[i] < 32 || a->path[i] == 127;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "path", path_text(a->path, a->path_bytes), "path_base64",
-                     odd ? base64(a->path, a->path_bytes) : json_null(), "bytes", number(a->bytes), "sha256",
-                     text_or_null(a->sha256), "type", text_or_null(a->type), "exported", a->exported, "findings",
-                     findings);
+        odd = odd || (unsigned char)a->path[i] < 32 || a->path[i] == 127 || a->path[i] == '\\';
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "path", path_text(a->path, a->path_bytes),
+                     "path_base64", odd ? base64(a->path, a->path_bytes) : json_null(), "bytes",
+                     number(a->bytes), "sha256", text_or_null(a->sha256), "type", text_or_null(a->type),
+                     "exported", a->exported, "findings", findings);
 }
 
 static void list_files(const struct hc_job *job, json_t **ret_artifacts, json_t **ret_files)
@@ -174,7 +175,8 @@ static void list_files(const struct hc_job *job, json_t **ret_artifacts, json_t 
             (void)json_array_append_new(lists[a->change], path_text(a->path, a->path_bytes));
         else
             omitted++;
-        bool listed = a->change != HC_DELETED && (a->collected || (!a->plain && strcmp(a->type, "folder") != 0));
+        bool listed =
+            a->change != HC_DELETED && (a->collected || (!a->plain && strcmp(a->type, "folder") != 0));
         if (listed && json_array_size(artifacts) < HC_COLLECT_LIST_MAX)
             (void)json_array_append_new(artifacts, artifact(a));
     }
@@ -290,7 +292,8 @@ static void word_after(const char *line, unsigned index, char *out, size_t size)
 static json_t *mounts_of(const char *mountinfo)
 {
     json_t *mounts = json_array();
-    for (const char *line = mountinfo; line != NULL && strchr(line, '\n') != NULL; line = strchr(line, '\n') + 1) {
+    for (const char *line = mountinfo; line != NULL && strchr(line, '\n') != NULL;
+         line = strchr(line, '\n') + 1) {
         char point[256], options[256], type[32], text[600];
         const char *tail = strstr(line, " - ");
         word_after(line, 4, point, sizeof point);
@@ -307,13 +310,15 @@ static json_t *isolation_of(const struct hc_job *job)
     const struct hc_outcome *o = &job->outcome;
     json_t *layers = json_array();
     for (int i = 0; i < HC_LAYER_COUNT; i++)
-        (void)json_array_append_new(layers, json_pack("{s:s, s:s, s:o}", "name", hc_layers[i].name, "state",
-                                                      hc_layer_state_names[o->layers.layers[i].state], "evidence",
-                                                      text_or_null(o->layers.layers[i].evidence)));
+        (void)json_array_append_new(layers,
+                                    json_pack("{s:s, s:s, s:o}", "name", hc_layers[i].name, "state",
+                                              hc_layer_state_names[o->layers.layers[i].state], "evidence",
+                                              text_or_null(o->layers.layers[i].evidence)));
     bool none = o->layers.layers[HC_LAYER_CAPABILITIES].state == HC_LAYER_APPLIED;
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "tier", "native", "grade",
-                     hc_grade_name(o->layers.grade), "attested", o->attested_after_exec ? "after_exec" : "before_exec",
-                     "layers", layers, "uid", number(o->host_uid), "gid", number(o->host_uid), "capabilities",
+                     hc_grade_name(o->layers.grade), "attested",
+                     o->attested_after_exec ? "after_exec" : "before_exec", "layers", layers, "uid",
+                     number(o->host_uid), "gid", number(o->host_uid), "capabilities",
                      none ? json_string("0000000000000000") : json_null(), "mounts",
                      mounts_of(o->mounts != NULL ? o->mounts : ""));
 }
@@ -322,9 +327,10 @@ static json_t *timing_of(const struct hc_job *job, uint64_t total_us)
 {
     const struct hc_times *t = &job->outcome.times;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "queued_us", number(0), "provision_us",
-                     number(t->provision_us), "check_us", number(job->check_us), "compile_us", number(job->compile_us),
-                     "run_us", number(t->run_us), "collect_us", number(job->collect_us), "accept_us",
-                     number(job->accept_us), "teardown_us", number(t->teardown_us), "total_us", number(total_us));
+                     number(t->provision_us), "check_us", number(job->check_us), "compile_us",
+                     number(job->compile_us), "run_us", number(t->run_us), "collect_us",
+                     number(job->collect_us), "accept_us", number(job->accept_us), "teardown_us",
+                     number(t->teardown_us), "total_us", number(total_us));
 }
 
 static json_t *request_of(const struct hc_job *job)
@@ -333,17 +339,18 @@ static json_t *request_of(const struct hc_job *job)
     json_t *inputs = json_array(), *asked = json_object(), *args = json_array();
     for (size_t i = 0; i < spec->input_count; i++)
         if (!spec->inputs[i].folder)
-            (void)json_array_append_new(inputs,
-                                        json_pack("{s:o, s:o, s:s}", "name",
-                                                  path_text(spec->inputs[i].name, strlen(spec->inputs[i].name)), "bytes",
-                                                  number(spec->inputs[i].bytes), "sha256", spec->inputs[i].sha256));
+            (void)json_array_append_new(
+                inputs, json_pack("{s:o, s:o, s:s}", "name",
+                                  path_text(spec->inputs[i].name, strlen(spec->inputs[i].name)), "bytes",
+                                  number(spec->inputs[i].bytes), "sha256", spec->inputs[i].sha256));
     for (int i = 0; i < HC_LIMIT_COUNT; i++)
         if (spec->limit_asked[i])
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "code_sha256", text_or_null(job->code_sha256), "inputs", inputs,
-                     "limits", asked, "profile", path_text(spec->profile, strlen(spec->profile)), "arguments", args);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "code_sha256", text_or_null(job->code_sha256), "inputs",
+                     inputs, "limits", asked, "profile", path_text(spec->profile, strlen(spec->profile)),
+                     "arguments", args);
 }
 
 static json_t *acceptance_of(const struct hc_job *job)
@@ -365,28 +372,31 @@ static int set_run_parts(json_t *record, const struct hc_job *job, uint64_t tota
     for (unsigned i = 0; i < job->fixed_count; i++)
         (void)json_array_append_new(deterministic, json_string(job->fixed[i]));
     json_t *parts = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o, s:o}, s:o, s:{s:s, s:i}, s:o, s:{s:s, s:s, s:o, s:b, s:b},"
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o, s:o}, s:o, s:{s:s, s:i}, s:o, s:{s:s, s:s, s:o, s:b, "
+        "s:b},"
         " s:{s:s, s:i, s:n, s:s, s:[]}, s:{s:s, s:o, s:o, s:o}, s:o, s:o}",
         "stdout", stream(&o->out), "stderr", stream(&o->err), "artifacts", artifacts, "files", files, "usage",
-        usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts", attempts, "omitted",
-        number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256", hc_filter_payload_sha256, "allowed",
-        (int)HC_FILTER_PAYLOAD_ALLOWED, "isolation", isolation_of(job), "cell", "id", job->id, "created_at",
-        job->cell_created_at, "destroyed_at", text_or_null(job->cell_destroyed_at), "warm", 0, "made_ahead",
-        o->made_ahead, "policy", "profile", job->spec.profile, "version", 1, "sha256", "risk", "medium", "findings",
-        "runtime", "language", job->language, "version", text_or_null(job->runtime_version), "environment_sha256",
-        text_or_null(job->environment_sha256), "deterministic", deterministic, "timing", timing_of(job, total_us),
-        "residue",
-        json_pack("{s:o, s:o, s:o, s:o}", "processes", number_if(o->has_residue, o->residue.processes), "mounts",
-                  number_if(o->has_residue, o->residue.mounts), "cgroups",
-                  number_if(o->has_residue, o->residue.cgroups), "files", number_if(o->has_residue, o->residue.files)));
+        usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts", attempts,
+        "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
+        hc_filter_payload_sha256, "allowed", (int)HC_FILTER_PAYLOAD_ALLOWED, "isolation", isolation_of(job),
+        "cell", "id", job->id, "created_at", job->cell_created_at, "destroyed_at",
+        text_or_null(job->cell_destroyed_at), "warm", 0, "made_ahead", o->made_ahead, "policy", "profile",
+        job->spec.profile, "version", 1, "sha256", "risk", "medium", "findings", "runtime", "language",
+        job->language, "version", text_or_null(job->runtime_version), "environment_sha256",
+        text_or_null(job->environment_sha256), "deterministic", deterministic, "timing",
+        timing_of(job, total_us), "residue",
+        json_pack("{s:o, s:o, s:o, s:o}", "processes", number_if(o->has_residue, o->residue.processes),
+                  "mounts", number_if(o->has_residue, o->residue.mounts), "cgroups",
+                  number_if(o->has_residue, o->residue.cgroups), "files",
+                  number_if(o->has_residue, o->residue.files)));
     return parts == NULL ? -1 : json_object_update_new(record, parts);
 }
 
 static int set_empty_parts(json_t *record)
 {
-    static const char *const names[] = {"stdout",  "stderr",          "artifacts", "files",     "usage",
-                                        "limits",  "network",         "syscalls_denied", "filter", "isolation",
-                                        "cell",    "policy",          "runtime",   "timing",    "residue"};
+    static const char *const names[] = {"stdout", "stderr",  "artifacts",       "files",  "usage",
+                                        "limits", "network", "syscalls_denied", "filter", "isolation",
+                                        "cell",   "policy",  "runtime",         "timing", "residue"};
     int error = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         error |= json_object_set_new(record, names[i], json_null());
@@ -398,14 +408,14 @@ json_t *hc_record_make(const struct hc_job *job)
     const struct hc_verdict *v = &job->verdict;
     bool ran = job->outcome.started == HC_STARTED || job->compile.ran;
     json_t *record = json_pack(
-        "{s:s, s:s, s:s, s:n, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:{s:s, s:n, s:n}, s:o, s:n}", "schema",
-        "hotcell.run/1", "id", job->id, "created_at", job->created_at, "submitter", "state", hc_state_names[v->state],
-        "status", hc_statuses[v->status].name, "cause",
+        "{s:s, s:s, s:s, s:n, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:{s:s, s:n, s:n}, s:o, s:n}",
+        "schema", "hotcell.run/1", "id", job->id, "created_at", job->created_at, "submitter", "state",
+        hc_state_names[v->state], "status", hc_statuses[v->status].name, "cause",
         hc_causes[v->cause].name != NULL ? json_string(hc_causes[v->cause].name) : json_null(), "exit_code",
-        number_if(v->exit_code >= 0, (uint64_t)v->exit_code), "signal", number_if(v->signal > 0, (uint64_t)v->signal),
-        "signal_name", signal_name(v->signal), "error", error_of(job), "result", "compile", compile_of(job),
-        "acceptance", acceptance_of(job), "release", "status", "not_authorised", "by", "at", "request",
-        request_of(job), "chain");
+        number_if(v->exit_code >= 0, (uint64_t)v->exit_code), "signal",
+        number_if(v->signal > 0, (uint64_t)v->signal), "signal_name", signal_name(v->signal), "error",
+        error_of(job), "result", "compile", compile_of(job), "acceptance", acceptance_of(job), "release",
+        "status", "not_authorised", "by", "at", "request", request_of(job), "chain");
     if (record == NULL)
         return NULL;
     if ((ran ? set_run_parts(record, job, hc_now_us() - job->began_us) : set_empty_parts(record)) != 0) {

@@ -29,7 +29,8 @@ static void put_live(struct hc_stream *stream, const uint8_t *data, size_t n)
 {
     stream->pending_at = 0;
     if (stream->visible) {
-        stream->pending_bytes = hc_visible_feed(&stream->escape, data, n, stream->pending, 8 * (HC_STREAM_CHUNK + 8));
+        stream->pending_bytes =
+            hc_visible_feed(&stream->escape, data, n, stream->pending, 8 * (HC_STREAM_CHUNK + 8));
     } else {
         memcpy(stream->pending, data, n);
         stream->pending_bytes = n;

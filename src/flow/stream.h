@@ -20,7 +20,8 @@ struct hc_stream {
 };
 
 int hc_stream_init(struct hc_stream *stream, int pipe, int live, bool visible, uint64_t keep_bytes);
-/* Reads one chunk; while the caller has not taken the last one nothing more is read, so memory stays bounded. */
+/* Reads one chunk; while the caller has not taken the last one nothing more is read, so memory stays bounded.
+ */
 int hc_stream_read(struct hc_stream *stream);
 /* Hands over what is pending, as far as it goes without blocking. */
 void hc_stream_pass(struct hc_stream *stream);

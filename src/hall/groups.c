@@ -221,8 +221,8 @@ static const struct {
 
 static void sweep_dead(const struct hc_groups *groups, uint32_t own);
 
-int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, uint32_t owner_id, struct hc_groups *ret_groups,
-                   struct hc_hall_failure *failure)
+int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, uint32_t owner_id,
+                   struct hc_groups *ret_groups, struct hc_hall_failure *failure)
 {
     struct hc_groups *groups = ret_groups;
     memset(groups, 0, sizeof *groups);
@@ -339,7 +339,8 @@ void hc_groups_sweep(const struct hc_groups *groups, uint32_t slice)
             sweep_tree(groups->roots[c], slice, c == HC_CONTROLLER_V2);
 }
 
-/* The janitor: groups of halls whose guard was killed stay behind. A slice that can be locked has no living hall. */
+/* The janitor: groups of halls whose guard was killed stay behind. A slice that can be locked has no living
+ * hall. */
 static void sweep_dead(const struct hc_groups *groups, uint32_t own)
 {
     static char buffer[8192];
@@ -351,8 +352,8 @@ static void sweep_dead(const struct hc_groups *groups, uint32_t own)
         uint64_t slice = 0;
         hc_autoclose int lock = -1;
         at += entry->length;
-        if (entry->type == 4 /* DT_DIR */ && hc_text_value(entry->name, &slice) && slice != own && slice < 65536 &&
-            hc_slice_is_free((uint32_t)slice, &lock))
+        if (entry->type == 4 /* DT_DIR */ && hc_text_value(entry->name, &slice) && slice != own &&
+            slice < 65536 && hc_slice_is_free((uint32_t)slice, &lock))
             hc_groups_sweep(groups, (uint32_t)slice);
     }
 }

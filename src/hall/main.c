@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -171,8 +172,8 @@ static int write_map(pid_t child, const char *file, uint32_t owner_id)
     return hc_file_write(AT_FDCWD, path, map);
 }
 
-static int start_keeper(const struct hc_groups *groups, uint32_t slice, uint32_t owner_id, int lock, pid_t *ret_child,
-                        struct hc_hall_failure *failure)
+static int start_keeper(const struct hc_groups *groups, uint32_t slice, uint32_t owner_id, int lock,
+                        pid_t *ret_child, struct hc_hall_failure *failure)
 {
     int gate[2];
     hc_hall_detail(failure, HC_STAGE_HALL_NAMESPACES, "pipe");
@@ -195,9 +196,38 @@ static int start_keeper(const struct hc_groups *groups, uint32_t slice, uint32_t
         return child;
     *ret_child = child;
     hc_hall_detail(failure, HC_STAGE_HALL_IDS, "uid_map");
-    if ((error = write_map(child, "/uid_map", owner_id)) < 0 || (error = write_map(child, "/gid_map", owner_id)) < 0)
+    if ((error = write_map(child, "/uid_map", owner_id)) < 0 ||
+        (error = write_map(child, "/gid_map", owner_id)) < 0)
         return error;
     return (int)HC_SYS(write(gate_write, "g", 1)) == 1 ? 0 : -EPIPE;
+}
+
+/* Cells set their own limits, but can't go above what they inherit; a careless caller's `ulimit -H` must not
+ * decide. Where the right to raise them is missing (CAP_SYS_RESOURCE) the library has taken the lower ones
+ * into account. */
+static void raise_hard_limits(void)
+{
+    static const int resources[] = {RLIMIT_CORE,    RLIMIT_CPU,      RLIMIT_FSIZE,      RLIMIT_STACK,
+                                    RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE, RLIMIT_SIGPENDING, RLIMIT_NOFILE};
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+        struct rlimit limit;
+        bool files = resources[i] == RLIMIT_NOFILE; /* has no infinity: fs.nr_open is the most */
+        if (getrlimit((__rlimit_resource_t)resources[i], &limit) != 0)
+            continue;
+        limit.rlim_cur = files && limit.rlim_cur < 1024 ? 1024 : limit.rlim_cur;
+        limit.rlim_max = !files ? RLIM_INFINITY : limit.rlim_max < 65536 ? 65536 : limit.rlim_max;
+        (void)setrlimit((__rlimit_resource_t)resources[i], &limit);
+    }
+}
+
+static volatile sig_atomic_t keeper_pid;
+
+/* The library asks for this when the keeper does not go by itself. */
+static void kill_keeper(int signal)
+{
+    (void)signal;
+    if (keeper_pid > 0)
+        (void)kill((pid_t)keeper_pid, SIGKILL);
 }
 
 int main(void)
@@ -212,6 +242,7 @@ int main(void)
     (void)fcntl(HC_FD_HALL_SOCKET, F_SETFD, FD_CLOEXEC);
     /* Ctrl-C on the caller's terminal must not keep the guard from sweeping. */
     (void)setsid();
+    raise_hard_limits();
     int error = read_config(&failure);
     if (error == 0)
         error = hc_slice_take(&config, &slice, &lock, &failure);
@@ -225,10 +256,13 @@ int main(void)
         if (child > 0)
             (void)kill(child, SIGKILL);
     }
-    /* From here on the guard: nothing is read, nobody is answered. The lock stays, so that nobody takes the slice while it
-     * is being swept. */
+    /* From here on the guard: nothing is read, nobody is answered. The lock stays, so that nobody takes the
+     * slice while it is being swept. */
     (void)close(HC_FD_HALL_SOCKET);
     (void)close(HC_FD_HALL_CONFIG);
+    keeper_pid = child;
+    struct sigaction action = {.sa_handler = kill_keeper};
+    (void)sigaction(SIGTERM, &action, NULL);
     if (child > 0)
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
             continue;

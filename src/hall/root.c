@@ -15,7 +15,8 @@
 #define MOUNT_POINT "/tmp"
 
 static const char *const hall_folders[] = {"bin", "cell", "proc", "scratch"};
-static const char *const cell_folders[] = {"dev", "dev/shm", "etc", "proc", "run", "tmp", "usr", "var", "work"};
+static const char *const cell_folders[] = {"dev", "dev/shm", "etc", "proc", "run",
+                                           "tmp", "usr",     "var", "work"};
 static const char *const cell_devices[6] = {"dev/null",   "dev/zero",    "dev/full",
                                             "dev/random", "dev/urandom", "dev/tty"};
 static const char *const cell_top_links[6] = {"bin", "sbin", "lib", "lib64", "lib32", "libx32"};
@@ -23,8 +24,12 @@ static const char *const cell_top_links[6] = {"bin", "sbin", "lib", "lib64", "li
 static const struct {
     const char *path, *target;
 } cell_links[] = {
-    {"dev/fd", "/proc/self/fd"},       {"dev/stdin", "/proc/self/fd/0"}, {"dev/stdout", "/proc/self/fd/1"},
-    {"dev/stderr", "/proc/self/fd/2"}, {"var/tmp", "/tmp"},              {"etc/localtime", "/usr/share/zoneinfo/Etc/UTC"},
+    {"dev/fd", "/proc/self/fd"},
+    {"dev/stdin", "/proc/self/fd/0"},
+    {"dev/stdout", "/proc/self/fd/1"},
+    {"dev/stderr", "/proc/self/fd/2"},
+    {"var/tmp", "/tmp"},
+    {"etc/localtime", "/usr/share/zoneinfo/Etc/UTC"},
     {"etc/mtab", "/proc/self/mounts"},
 };
 
@@ -55,7 +60,8 @@ static int make_folders(int at, const char *const *names, size_t count)
 
 static int make_file(int at, const char *path, const char *text)
 {
-    hc_autoclose int fd = (int)HC_SYS(openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444));
+    hc_autoclose int fd =
+        (int)HC_SYS(openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444));
     if (fd < 0)
         return fd;
     size_t n = strlen(text);

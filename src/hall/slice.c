@@ -18,7 +18,8 @@ static int lock_slice(int folder, uint32_t slice, int *ret_lock)
     hc_text_string(&name, "slice-");
     hc_text_number(&name, slice);
     hc_text_string(&name, ".lock");
-    hc_autoclose int lock = (int)HC_SYS(openat(folder, buffer, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    hc_autoclose int lock =
+        (int)HC_SYS(openat(folder, buffer, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (lock < 0)
         return lock;
     int taken = (int)HC_SYS(flock(lock, LOCK_EX | LOCK_NB));

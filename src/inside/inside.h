@@ -42,8 +42,8 @@ int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view, i
 enum hc_start_fd { HC_START_PLAN, HC_START_STDIN, HC_START_STDOUT, HC_START_STDERR, HC_START_REPORT };
 
 /* The child. Never returns: ends in the program's exec or in _exit after a report on `ready`. */
-_Noreturn void hc_payload(struct hc_inside *inside, const struct hc_plan_view *view, const int fds[HC_START_FDS],
-                          int ready);
+_Noreturn void hc_payload(struct hc_inside *inside, const struct hc_plan_view *view,
+                          const int fds[HC_START_FDS], int ready);
 
 /* What the child says on its way, over a pipe: each message is one of these. */
 struct hc_payload_report {

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *const hc_ns_names[HC_NS_COUNT] = {"ns/user", "ns/pid", "ns/mnt", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup"};
+const char *const hc_ns_names[HC_NS_COUNT] = {"ns/user", "ns/pid", "ns/mnt",   "ns/net",
+                                              "ns/ipc",  "ns/uts", "ns/cgroup"};
 
 uint32_t hc_count_lines(const char *path)
 {
@@ -23,7 +24,8 @@ uint32_t hc_count_lines(const char *path)
     return lines;
 }
 
-/* A pidfd names its process for ever; its number in our pid namespace stands in fdinfo. -1: already reaped. */
+/* A pidfd names its process for ever; its number in our pid namespace stands in fdinfo. -1: already reaped.
+ */
 static int payload_pid(const struct hc_cell *cell, uint64_t *ret_pid)
 {
     char buffer[64], info[512];
@@ -57,7 +59,8 @@ static int read_text(int folder, const char *name, char *buffer, size_t size, ui
     return 0;
 }
 
-int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell, struct hc_attestation *ret_attestation)
+int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell,
+              struct hc_attestation *ret_attestation)
 {
     static uint64_t own[HC_NS_COUNT];
     struct hc_attestation *a = ret_attestation;
@@ -79,9 +82,11 @@ int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell, struct
     }
     memset(a, 0, sizeof *a);
     memcpy(a->ns_keeper, own, sizeof own);
-    a->host_uid = a->host_gid = HC_CELL_PAYLOAD_ID(cell->slot); /* the hall's /proc speaks of the hall's ids */
+    a->host_uid = a->host_gid =
+        HC_CELL_PAYLOAD_ID(cell->slot); /* the hall's /proc speaks of the hall's ids */
     a->listener = cell->listener >= 0;
-    /* All or nothing: a process that ends in the middle of our reading must not look like one with layers missing. */
+    /* All or nothing: a process that ends in the middle of our reading must not look like one with layers
+     * missing. */
     if ((error = read_namespaces(folder, a->ns_payload)) == 0 &&
         (error = read_text(folder, "status", a->status, sizeof a->status, &a->status_len)) == 0 &&
         (error = read_text(folder, "mountinfo", a->mounts, sizeof a->mounts, &a->mounts_len)) == 0 &&

@@ -21,8 +21,8 @@ static void die(int socket, enum hc_stage stage, int error)
     _exit(1);
 }
 
-/* In the child, until init's exec. v1 groups may be joined only while the child still has the keeper's id, and the cgroup
- * namespace must be rooted where the cell ends up: hence join, unshare, then the id. */
+/* In the child, until init's exec. v1 groups may be joined only while the child still has the keeper's id,
+ * and the cgroup namespace must be rooted where the cell ends up: hence join, unshare, then the id. */
 static void child(int socket, const int joins[HC_CONTROLLER_COUNT])
 {
     char byte;
@@ -41,8 +41,8 @@ static void child(int socket, const int joins[HC_CONTROLLER_COUNT])
         _exit(1);
     if ((error = (int)HC_SYS(setresgid(0, 0, 0))) < 0 || (error = (int)HC_SYS(setresuid(0, 0, 0))) < 0)
         die(socket, HC_STAGE_IDS, error);
-    /* An id change clears the parent-death signal: arm it after. The keeper is process 1 of the hall, so its end takes
-     * us along in any case. */
+    /* An id change clears the parent-death signal: arm it after. The keeper is process 1 of the hall, so its
+     * end takes us along in any case. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     char *const argv[] = {(char *)"init", NULL};
     char *const envp[] = {NULL};
@@ -97,8 +97,8 @@ static int open_joins(const struct hc_cell *cell, int joins[HC_CONTROLLER_COUNT]
     return 0;
 }
 
-static int clone_init(const struct hc_cell *cell, int socket, const int joins[HC_CONTROLLER_COUNT], pid_t *ret_pid,
-                      int *ret_pidfd)
+static int clone_init(const struct hc_cell *cell, int socket, const int joins[HC_CONTROLLER_COUNT],
+                      pid_t *ret_pid, int *ret_pidfd)
 {
     int pidfd = -1;
     struct clone_args args = {
@@ -129,7 +129,8 @@ int hc_birth(const struct hc_keeper *keeper, struct hc_cell *cell, enum hc_stage
         error = open_joins(cell, joins);
     if (error == 0)
         *ret_stage = HC_STAGE_CLONE;
-    if (error == 0 && (error = (int)HC_SYS(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))) == 0) {
+    if (error == 0 &&
+        (error = (int)HC_SYS(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))) == 0) {
         cell->init_socket = pair[0];
         error = clone_init(cell, pair[1], joins, &cell->init_pid, &cell->init_pidfd);
         close(pair[1]);

@@ -1,8 +1,9 @@
 /* Notified system calls: copy what the table says, answer what the table says, tell the library.
  *
- * The caller's memory can change between our copy and the kernel's (the race of every notification supervisor), so nothing
- * here decides on what was copied: a call goes on where the namespaces are the boundary anyway, and is refused by number and
- * register arguments alone elsewhere. The copy is for the record.
+ * The caller's memory can change between our copy and the kernel's (the race of every notification
+ * supervisor), so nothing here decides on what was copied: a call goes on where the namespaces are the
+ * boundary anyway, and is refused by number and register arguments alone elsewhere. The copy is for the
+ * record.
  */
 #include "keeper/keeper.h"
 
@@ -54,7 +55,8 @@ static size_t copy_address(pid_t pid, uint64_t address, uint64_t length, uint8_t
 }
 
 /* Fills call->data. False when the call names nothing worth telling (a message on a connected socket). */
-static bool describe(const struct seccomp_notif *notice, const struct hc_notify_rule *rule, struct hc_call *call)
+static bool describe(const struct seccomp_notif *notice, const struct hc_notify_rule *rule,
+                     struct hc_call *call)
 {
     pid_t pid = (pid_t)notice->pid;
     const uint64_t *args = call->args;
@@ -123,7 +125,8 @@ void hc_call_serve(struct hc_cell *cell)
         if (cell->calls_forwarded < cell->calls_max)
             worth_telling = describe(&notice, rule, &call);
     }
-    /* The process may be gone and its number given to another one whose memory we have just read: then it never was. */
+    /* The process may be gone and its number given to another one whose memory we have just read: then it
+     * never was. */
     if (ioctl(cell->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &notice.id) != 0)
         return;
     if (call.answer == 0)

@@ -1,7 +1,7 @@
 /* hotcell-keeper: makes and ends cells. "Root" of the hall's user namespace, process 1 of the hall, no heap.
  *
- * It reads fixed-size requests of the library and reports of its own init programs. Bytes of a run pass through it in one
- * place only (calls.c): copied, bounded, never interpreted.
+ * It reads fixed-size requests of the library and reports of its own init programs. Bytes of a run pass
+ * through it in one place only (calls.c): copied, bounded, never interpreted.
  */
 #ifndef HC_KEEPER_KEEPER_H
 #define HC_KEEPER_KEEPER_H
@@ -12,7 +12,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum hc_cell_state { HC_CELL_FREE, HC_CELL_MAKING, HC_CELL_EMPTY, HC_CELL_STARTING, HC_CELL_RUNNING, HC_CELL_DYING };
+enum hc_cell_state {
+    HC_CELL_FREE,
+    HC_CELL_MAKING,
+    HC_CELL_EMPTY,
+    HC_CELL_STARTING,
+    HC_CELL_RUNNING,
+    HC_CELL_DYING
+};
 
 struct hc_cell {
     enum hc_cell_state state;
@@ -42,8 +49,8 @@ struct hc_keeper {
 /* leaf.c: the cgroups of one cell. */
 int hc_leaf_make(const struct hc_keeper *keeper, struct hc_cell *cell);
 int hc_leaf_limit(const struct hc_keeper *keeper, struct hc_cell *cell, const struct hc_request *request);
-unsigned hc_leaf_meters(const struct hc_keeper *keeper, const struct hc_cell *cell, int ret_fds[HC_METER_COUNT],
-                        uint32_t *ret_meters);
+unsigned hc_leaf_meters(const struct hc_keeper *keeper, const struct hc_cell *cell,
+                        int ret_fds[HC_METER_COUNT], uint32_t *ret_meters);
 void hc_leaf_kill(const struct hc_cell *cell);
 /* Removes the groups; counts what is left of processes and groups. */
 void hc_leaf_remove(const struct hc_keeper *keeper, struct hc_cell *cell, struct hc_residue *residue);
@@ -52,7 +59,8 @@ void hc_leaf_remove(const struct hc_keeper *keeper, struct hc_cell *cell, struct
 int hc_birth(const struct hc_keeper *keeper, struct hc_cell *cell, enum hc_stage *ret_stage);
 
 /* attest.c: what the hall's /proc says of the payload. */
-int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell, struct hc_attestation *ret_attestation);
+int hc_attest(const struct hc_keeper *keeper, const struct hc_cell *cell,
+              struct hc_attestation *ret_attestation);
 uint32_t hc_count_lines(const char *path);
 
 /* calls.c: one pending notified call. */

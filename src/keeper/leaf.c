@@ -90,7 +90,8 @@ static int limit_memory(const struct hc_keeper *keeper, struct hc_cell *cell, ui
         return 0; /* its absence was accepted by name, or the hall would not stand */
     if (error == 0)
         cell->facts.layers_applied |= 1ull << HC_LAYER_MEMORY_LIMIT;
-    /* Without swap accounting a host without swap gives the same guarantee: only the head line of the table. */
+    /* Without swap accounting a host without swap gives the same guarantee: only the head line of the table.
+     */
     if (error == 0 && keeper->host_without_swap)
         cell->facts.layers_applied |= 1ull << HC_LAYER_NO_SWAP;
     return error;
@@ -99,7 +100,7 @@ static int limit_memory(const struct hc_keeper *keeper, struct hc_cell *cell, ui
 static int limit_processes(const struct hc_keeper *keeper, struct hc_cell *cell, uint64_t tasks)
 {
     int leaf = (keeper->config.v2_controllers & HC_V2_PIDS) != 0 ? cell->leaves[HC_CONTROLLER_V2]
-                                                                  : cell->leaves[HC_CONTROLLER_PIDS];
+                                                                 : cell->leaves[HC_CONTROLLER_PIDS];
     if (leaf < 0)
         return 0;
     int error = set_number(leaf, "pids.max", tasks + 1, &cell->facts.processes_applied); /* and our init */
@@ -130,9 +131,11 @@ static int limit_cpu_v2(struct hc_cell *cell, const struct hc_request *request)
 static int limit_cpu_v1(struct hc_cell *cell, const struct hc_request *request)
 {
     int leaf = cell->leaves[HC_CONTROLLER_CPU];
-    int error = set_number(leaf, "cpu.cfs_period_us", request->cpu_period_us, &cell->facts.cpu_period_applied_us);
+    int error =
+        set_number(leaf, "cpu.cfs_period_us", request->cpu_period_us, &cell->facts.cpu_period_applied_us);
     if (error == 0)
-        error = set_number(leaf, "cpu.cfs_quota_us", request->cpu_quota_us, &cell->facts.cpu_quota_applied_us);
+        error =
+            set_number(leaf, "cpu.cfs_quota_us", request->cpu_quota_us, &cell->facts.cpu_quota_applied_us);
     return error;
 }
 
@@ -202,8 +205,8 @@ static const struct meter_row meter_rows[] = {
     {HC_METER_CPUACCT_STAT, HC_CONTROLLER_CPUACCT, 0, false, "cpuacct.stat"},
 };
 
-unsigned hc_leaf_meters(const struct hc_keeper *keeper, const struct hc_cell *cell, int ret_fds[HC_METER_COUNT],
-                        uint32_t *ret_meters)
+unsigned hc_leaf_meters(const struct hc_keeper *keeper, const struct hc_cell *cell,
+                        int ret_fds[HC_METER_COUNT], uint32_t *ret_meters)
 {
     int by_meter[HC_METER_COUNT];
     unsigned count = 0;
@@ -218,7 +221,8 @@ unsigned hc_leaf_meters(const struct hc_keeper *keeper, const struct hc_cell *ce
         by_meter[row->meter] = openat(leaf, row->file, (row->write ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     }
     if (cell->leaves[HC_CONTROLLER_MEMORY] >= 0 && by_meter[HC_METER_OOM] >= 0)
-        by_meter[HC_METER_OOM_EVENT] = oom_eventfd(cell->leaves[HC_CONTROLLER_MEMORY], by_meter[HC_METER_OOM]);
+        by_meter[HC_METER_OOM_EVENT] =
+            oom_eventfd(cell->leaves[HC_CONTROLLER_MEMORY], by_meter[HC_METER_OOM]);
     by_meter[HC_METER_INIT] = fcntl(cell->init_pidfd, F_DUPFD_CLOEXEC, 0);
     for (int m = 0; m < HC_METER_COUNT; m++)
         if (by_meter[m] >= 0) {

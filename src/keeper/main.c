@@ -31,7 +31,8 @@ static uint64_t tag(enum source source, uint32_t slot)
     return (uint64_t)source << 32 | slot;
 }
 
-/* The library may be slow: an event about a call is then left out and counted, everything else waits for room. */
+/* The library may be slow: an event about a call is then left out and counted, everything else waits for
+ * room. */
 void hc_keeper_send(struct hc_event *event, const int *fds, unsigned fd_count)
 {
     bool call = event->kind == HC_EVENT_CALL;
@@ -67,7 +68,8 @@ static void count_residue(struct hc_residue *residue)
     residue->mounts += mounts > keeper.mounts_at_start ? mounts - keeper.mounts_at_start : 0;
 }
 
-/* The last step of every cell, when its process 1 is reaped: by the kernel's rule everything else in it is gone too. */
+/* The last step of every cell, when its process 1 is reaped: by the kernel's rule everything else in it is
+ * gone too. */
 static void finish_cell(struct hc_cell *cell)
 {
     static struct hc_event event;
@@ -143,14 +145,12 @@ static void attest_again(struct hc_cell *cell)
     hc_keeper_send(&event, NULL, 0);
 }
 
-/* Which request a cell takes in which state. Anything outside the table is a broken library, and it ends here. */
+/* Which request a cell takes in which state. Anything outside the table is a broken library, and it ends
+ * here. */
 static const bool permitted[HC_OP_DESTROY + 1][HC_CELL_DYING + 1] = {
-    [HC_OP_MAKE][HC_CELL_FREE] = true,
-    [HC_OP_START][HC_CELL_EMPTY] = true,
-    [HC_OP_ATTEST][HC_CELL_RUNNING] = true,
-    [HC_OP_DESTROY][HC_CELL_MAKING] = true,
-    [HC_OP_DESTROY][HC_CELL_EMPTY] = true,
-    [HC_OP_DESTROY][HC_CELL_STARTING] = true,
+    [HC_OP_MAKE][HC_CELL_FREE] = true,       [HC_OP_START][HC_CELL_EMPTY] = true,
+    [HC_OP_ATTEST][HC_CELL_RUNNING] = true,  [HC_OP_DESTROY][HC_CELL_MAKING] = true,
+    [HC_OP_DESTROY][HC_CELL_EMPTY] = true,   [HC_OP_DESTROY][HC_CELL_STARTING] = true,
     [HC_OP_DESTROY][HC_CELL_RUNNING] = true,
 };
 
@@ -258,7 +258,8 @@ static void serve_init(struct hc_cell *cell)
         return;
     bool whole = n == (long)sizeof report && report.version == HC_WIRE_VERSION;
     if (!whole && n != 0 && (cell->state == HC_CELL_MAKING || cell->state == HC_CELL_STARTING)) {
-        tell_failure(cell, cell->state == HC_CELL_MAKING ? HC_STAGE_EXEC_INIT : HC_STAGE_FORK, n < 0 ? (int)n : -EPROTO);
+        tell_failure(cell, cell->state == HC_CELL_MAKING ? HC_STAGE_EXEC_INIT : HC_STAGE_FORK,
+                     n < 0 ? (int)n : -EPROTO);
     } else if (!whole) { /* init is gone: its pidfd tells the rest */
         (void)epoll_ctl(keeper.epoll, EPOLL_CTL_DEL, cell->init_socket, NULL);
     } else if (report.kind == HC_INIT_FAILED && cell->state < HC_CELL_RUNNING) {
@@ -316,7 +317,8 @@ static int set_up(void)
     for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++)
         clear_cell(&keeper.cells[slot], slot);
     keeper.mounts_at_start = hc_count_lines("/proc/self/mountinfo");
-    keeper.host_without_swap = hc_count_lines("/proc/swaps") == 1; /* the head of the table and nothing in it */
+    keeper.host_without_swap =
+        hc_count_lines("/proc/swaps") == 1; /* the head of the table and nothing in it */
     int error = watch(HC_FD_KEEPER_SOCKET, SOURCE_LIBRARY, 0);
     if (error < 0)
         return error;

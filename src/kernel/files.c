@@ -90,8 +90,8 @@ static void close_all(int *fds, unsigned count)
         hc_close_fd(&fds[i]);
 }
 
-long hc_message_receive(int socket, void *data, size_t bytes, int *ret_fds, unsigned fd_max, unsigned *ret_fd_count,
-                        int flags)
+long hc_message_receive(int socket, void *data, size_t bytes, int *ret_fds, unsigned fd_max,
+                        unsigned *ret_fd_count, int flags)
 {
     union {
         struct cmsghdr align;
@@ -100,15 +100,18 @@ long hc_message_receive(int socket, void *data, size_t bytes, int *ret_fds, unsi
     int fds[HC_MESSAGE_FDS];
     unsigned count = 0;
     struct iovec part = {data, bytes};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
     long n;
     do
         n = HC_SYS(recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC));
     while (n == -EINTR);
     if (n < 0)
         return n;
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header != NULL; header = CMSG_NXTHDR(&message, header)) {
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header != NULL;
+         header = CMSG_NXTHDR(&message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             continue;
         unsigned here = (unsigned)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));

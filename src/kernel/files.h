@@ -1,4 +1,5 @@
-/* Small kernel files (proc, cgroup) relative to a folder descriptor, and messages with descriptors. No heap. */
+/* Small kernel files (proc, cgroup) relative to a folder descriptor, and messages with descriptors. No heap.
+ */
 #ifndef HC_KERNEL_FILES_H
 #define HC_KERNEL_FILES_H
 
@@ -20,9 +21,9 @@ int hc_file_read_number(int folder, const char *name, uint64_t *ret_number);
 /* One seqpacket message with `fd_count` descriptors. `flags` as for sendmsg; MSG_NOSIGNAL is added. */
 int hc_message_send(int socket, const void *data, size_t bytes, const int *fds, unsigned fd_count, int flags);
 
-/* Receives one message into `data`. Returns its length (0: the peer is gone) or negative errno; -EMSGSIZE when it or its
- * descriptors did not fit. Descriptors are close-on-exec; on error none is left open. */
-long hc_message_receive(int socket, void *data, size_t bytes, int *ret_fds, unsigned fd_max, unsigned *ret_fd_count,
-                        int flags);
+/* Receives one message into `data`. Returns its length (0: the peer is gone) or negative errno; -EMSGSIZE
+ * when it or its descriptors did not fit. Descriptors are close-on-exec; on error none is left open. */
+long hc_message_receive(int socket, void *data, size_t bytes, int *ret_fds, unsigned fd_max,
+                        unsigned *ret_fd_count, int flags);
 
 #endif

@@ -1,4 +1,5 @@
-/* System calls that the C library of our oldest supported system does not wrap. Plain libc convention: -1 and errno. */
+/* System calls that the C library of our oldest supported system does not wrap. Plain libc convention: -1 and
+ * errno. */
 #ifndef HC_KERNEL_SYSCALLS_H
 #define HC_KERNEL_SYSCALLS_H
 
@@ -80,7 +81,8 @@ static inline int hc_move_mount(int from, const char *from_path, int to, const c
     return (int)syscall(SYS_move_mount, from, from_path, to, to_path, flags);
 }
 
-static inline int hc_mount_setattr(int folder, const char *path, unsigned flags, const struct hc_mount_attr *attr)
+static inline int hc_mount_setattr(int folder, const char *path, unsigned flags,
+                                   const struct hc_mount_attr *attr)
 {
     return (int)syscall(SYS_mount_setattr, folder, path, flags, attr, sizeof *attr);
 }

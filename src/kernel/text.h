@@ -1,4 +1,5 @@
-/* Text in fixed buffers for programs without stdio: paths, numbers, small files. Truncation is reported, never silent. */
+/* Text in fixed buffers for programs without stdio: paths, numbers, small files. Truncation is reported,
+ * never silent. */
 #ifndef HC_KERNEL_TEXT_H
 #define HC_KERNEL_TEXT_H
 
@@ -22,7 +23,8 @@ void hc_text_number(struct hc_text *text, uint64_t number);
 /* Appends to buffer, NUL-terminated; 0 or -ENAMETOOLONG. */
 int hc_text_done(const struct hc_text *text);
 
-/* First decimal number after the first occurrence of `key` in NUL-terminated `text` that begins a line; false without one. */
+/* First decimal number after the first occurrence of `key` in NUL-terminated `text` that begins a line; false
+ * without one. */
 bool hc_text_field(const char *text, const char *key, uint64_t *ret_value);
 
 /* Leading decimal number of `text`; false if there is none. "max" is UINT64_MAX. */

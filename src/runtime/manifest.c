@@ -296,7 +296,8 @@ static int read_flag(struct reader *r, const struct field *field, json_t *value,
 }
 
 /* Groups and exit codes: small numbers from 1. */
-static int read_number(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+static int read_number(struct reader *r, const struct field *field, json_t *value, const char *path,
+                       void *slot)
 {
     (void)field;
     if (!json_is_integer(value))
@@ -324,7 +325,8 @@ static int check_rule(struct reader *r, const struct hc_error_rule *rule, const 
     return 0;
 }
 
-static int read_rules(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+static int read_rules(struct reader *r, const struct field *field, json_t *value, const char *path,
+                      void *slot)
 {
     static const struct field fields[] = {
         {"pattern", read_text, offsetof(struct hc_error_rule, pattern), true, FILE_NAME, is_text,

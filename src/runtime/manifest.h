@@ -9,20 +9,17 @@
  *   run: ["${interpreter}", "${file}"]
  *   check: [...]                    a command that fails when the program does not parse
  *   compile: {command: [...], output: main, rules: [...]}
- *                                   what the command leaves as ${output} is put into the cell of the run; with
- *                                   a slash at its end a folder. rules as below: what the command says of the
- *                                   program's first mistake; without them "file:line: error: ..."
- *   env: {NAME: value}              the whole environment of a run
- *   etc: [/etc/fonts, {path: /etc/x, required: true}]   host paths that the cell sees too; wildcards
- *   version: {command: [...], pattern: "^Python ([0-9.]+)"}
- *   error: {style: python, exit_code: 1}   how the program reports what ended it, and how it exits then
- *   error: {exit_code: 1, rules: [{pattern: "^(.*Error): (.*)", type: 1, message: 2, last: true}, ...]}
- *                                   each line of stderr is held against the pattern, in which ${file} is the
- *                                   program's name; type, message and line number a group of it. A rule takes
- *                                   the first line (last: the last) that matches, and of several rules the
- *                                   first that has something counts, for each of the three
- *   digest: [...]                   files and folders that belong to the identity of the environment;
- * wildcards install: apt-get install python3 notes: ...
+ *                                   what the command leaves as ${output} is put into the cell of the run;
+ * with a slash at its end a folder. rules as below: what the command says of the program's first mistake;
+ * without them "file:line: error: ..." env: {NAME: value}              the whole environment of a run etc:
+ * [/etc/fonts, {path: /etc/x, required: true}]   host paths that the cell sees too; wildcards version:
+ * {command: [...], pattern: "^Python ([0-9.]+)"} error: {style: python, exit_code: 1}   how the program
+ * reports what ended it, and how it exits then error: {exit_code: 1, rules: [{pattern: "^(.*Error): (.*)",
+ * type: 1, message: 2, last: true}, ...]} each line of stderr is held against the pattern, in which ${file}
+ * is the program's name; type, message and line number a group of it. A rule takes the first line (last: the
+ * last) that matches, and of several rules the first that has something counts, for each of the three digest:
+ * [...]                   files and folders that belong to the identity of the environment; wildcards
+ * install: apt-get install python3 notes: ...
  *
  * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
  * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are replaced, in
@@ -75,9 +72,10 @@ struct hc_error_rules {
     size_t count;
 };
 
-/* The pattern with the name as plain text, made into a regular expression for one line: regfree() it. On a bad one the
- * outcome is HC_BAD_INPUT and ret_reason says why. Errors: -ENOMEM. */
-int hc_error_rule_compile(const struct hc_error_rule *rule, const char *file, regex_t *ret_regex, char ret_reason[128]);
+/* The pattern with the name as plain text, made into a regular expression for one line: regfree() it. On a
+ * bad one the outcome is HC_BAD_INPUT and ret_reason says why. Errors: -ENOMEM. */
+int hc_error_rule_compile(const struct hc_error_rule *rule, const char *file, regex_t *ret_regex,
+                          char ret_reason[128]);
 
 struct hc_runtime {
     char *manifest_path;
@@ -98,7 +96,7 @@ struct hc_runtime {
     bool version_regex_made;
     enum hc_error_style error_style;
     struct hc_error_rules error_rules;
-    unsigned error_exit_code; /* of a program that an error ended which nobody caught; 0: not known */
+    unsigned error_exit_code;     /* of a program that an error ended which nobody caught; 0: not known */
     struct hc_strings digest;     /* wildcards not expanded */
     char *install, *notes;        /* notes may be NULL */
     const char *interpreter_path; /* one of interpreters; NULL when none is an executable file */
@@ -116,8 +114,8 @@ struct hc_runtimes {
 int hc_runtimes_load(const char *const *folders, size_t count, struct hc_runtimes **ret,
                      struct hc_problem *problem);
 
-/* Reads only NAME.yaml, the first there is: for a caller that needs one runtime and knows its name. -ENOENT: no such file (the
- * name may be an alias); else as hc_runtimes_load. */
+/* Reads only NAME.yaml, the first there is: for a caller that needs one runtime and knows its name. -ENOENT:
+ * no such file (the name may be an alias); else as hc_runtimes_load. */
 int hc_runtimes_load_one(const char *const *folders, size_t count, const char *name, struct hc_runtimes **ret,
                          struct hc_problem *problem);
 

@@ -139,7 +139,8 @@ static int load_folder(struct hc_runtimes *all, const char *folder, struct hc_pr
 }
 
 /* A file is named after its runtime, so one of that name can be read alone; -ENOENT when there is none. */
-static int load_named(struct hc_runtimes *all, const char *folder, const char *name, struct hc_problem *problem)
+static int load_named(struct hc_runtimes *all, const char *folder, const char *name,
+                      struct hc_problem *problem)
 {
     hc_autofree char *path = hc_printf("%s/%s.yaml", folder, name);
     if (!path)

@@ -78,14 +78,15 @@ static int execute(struct hc_store *store, const char *sql, char ret_message[256
 
 static int prepare(struct hc_store *store, char ret_message[256])
 {
-    /* WAL without a sync per run: a killed process loses nothing, a power cut may lose the last records, never the order. */
+    /* WAL without a sync per run: a killed process loses nothing, a power cut may lose the last records,
+     * never the order. */
     int error = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;", ret_message);
     if (error == 0)
         error = execute(store, schema, ret_message);
     if (error < 0)
         return error;
-    if (sqlite3_prepare_v2(store->database, "SELECT seq, sha256 FROM records ORDER BY seq DESC LIMIT 1", -1, &store->last,
-                           NULL) != SQLITE_OK ||
+    if (sqlite3_prepare_v2(store->database, "SELECT seq, sha256 FROM records ORDER BY seq DESC LIMIT 1", -1,
+                           &store->last, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(store->database,
                            "INSERT INTO records(seq, id, created_at, state, status, language, sha256, record)"
                            " VALUES(?,?,?,?,?,?,?,?)",
@@ -106,12 +107,13 @@ int hc_store_open(const char *folder, struct hc_store **ret_store, char ret_mess
         free(store);
         return error;
     }
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_open_v2(path, &store->database,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         error = failed(store, ret_message);
     if (error == 0) {
         (void)sqlite3_busy_timeout(store->database, 20000);
-        /* A checkpoint at every close would sync the disk once a run; the log is folded in every thousand pages anyway. */
+        /* A checkpoint at every close would sync the disk once a run; the log is folded in every thousand
+         * pages anyway. */
         (void)sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         error = prepare(store, ret_message);
     }
@@ -165,9 +167,13 @@ static int insert(struct hc_store *store, const json_t *record, int64_t seq, con
     hc_autofree char *canonical = hc_json_canonical(record);
     if (canonical == NULL)
         return -ENOMEM;
-    const char *texts[] = {text_at(record, "id"),     text_at(record, "created_at"),
-                           text_at(record, "state"),  text_at(record, "status"),
-                           text_at(json_object_get(record, "runtime"), "language"), sha256, canonical};
+    const char *texts[] = {text_at(record, "id"),
+                           text_at(record, "created_at"),
+                           text_at(record, "state"),
+                           text_at(record, "status"),
+                           text_at(json_object_get(record, "runtime"), "language"),
+                           sha256,
+                           canonical};
     (void)sqlite3_bind_int64(store->insert, 1, seq);
     for (int i = 0; i < 7; i++)
         (void)sqlite3_bind_text(store->insert, i + 2, texts[i], -1, SQLITE_STATIC);

@@ -10,7 +10,8 @@ struct hc_store;
 int hc_store_open(const char *folder, struct hc_store **ret_store, char ret_message[256]);
 void hc_store_close(struct hc_store *store);
 
-/* Gives the record its place in the chain (sets `chain`) and stores it: all of it or nothing. -ENOSPC, -EIO, -EBUSY… */
+/* Gives the record its place in the chain (sets `chain`) and stores it: all of it or nothing. -ENOSPC, -EIO,
+ * -EBUSY… */
 int hc_store_append(struct hc_store *store, json_t *record, char ret_message[256]);
 
 /* $XDG_STATE_HOME/hotcell or ~/.local/state/hotcell; NULL when neither is known. Caller frees. */

@@ -127,12 +127,14 @@ HC_TEST(manifest_refuses)
     refuses(HEAD RUN VERS "etc: [/etc/../root]\n", "7:7", "not a path below");
     refuses(HEAD RUN VERS "etc: [{path: \"/etc/*\", required: true}]\n", "7:7", "wildcards");
     refuses(HEAD RUN VERS "error: {style: cobol}\n", "7:16", "\"cobol\"");
-    refuses(HEAD RUN VERS "error: {style: python, rules: [{pattern: x}]}\n", "7:8", "either a style or rules");
+    refuses(HEAD RUN VERS "error: {style: python, rules: [{pattern: x}]}\n", "7:8",
+            "either a style or rules");
     refuses(HEAD RUN VERS "error: {rules: [{pattern: '('}]}\n", "7:17", "pattern: ");
     refuses(HEAD RUN VERS "error: {rules: [{pattern: '(x)', line: 2}]}\n", "7:17", "only 1 groups");
     refuses(HEAD RUN VERS "error: {rules: [{pattern: '${home}'}]}\n", "7:27", "\"${home}\" is not known");
     refuses(HEAD RUN VERS "error: {exit_code: 0}\n", "7:20", "expected 1 to 255");
-    refuses(HEAD RUN VERS "compile: {command: [/bin/cc], output: a/b}\n", "7:39", "is not the name of a file");
+    refuses(HEAD RUN VERS "compile: {command: [/bin/cc], output: a/b}\n", "7:39",
+            "is not the name of a file");
     refuses(HEAD VERS "run: [\"${interpreter}\", \"${fil\"]\n", "6:25", "\"${fil\" is not known");
     refuses(HEAD VERS "run: [\"${output}\"]\n", "6:7", "without \"compile\"");
     refuses(HEAD VERS "run: []\n", "6:6", "the list is empty");
