@@ -6,17 +6,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define FOLDER_DEPTH_MAX 32
+#define PIPE_TIMEOUT_MS  10000
 
 int hc_run_read_file(const char *flag, const char *path, uint64_t max_bytes, uint8_t **ret_data,
                      size_t *ret_bytes, struct hc_refusal *refusal)
 {
     struct stat info;
     void *data = NULL;
-    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &info) != 0)
         return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
@@ -24,6 +26,14 @@ int hc_run_read_file(const char *flag, const char *path, uint64_t max_bytes, uin
     if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > max_bytes)
         return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: has %lld bytes; at most %llu are taken",
                          path, (long long)info.st_size, (unsigned long long)max_bytes);
+    /* A pipe nobody has opened for writing reads as empty: wait for the first byte, or for its last writer to
+     * go. */
+    struct pollfd first = {.fd = fd, .events = POLLIN};
+    if (S_ISFIFO(info.st_mode) && poll(&first, 1, PIPE_TIMEOUT_MS) == 0)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: a pipe, and nothing came out of it in %d s",
+                         path, PIPE_TIMEOUT_MS / 1000);
+    if (!S_ISREG(info.st_mode) && fcntl(fd, F_SETFL, 0) != 0)
+        return -errno;
     int error = hc_read_all_fd(fd, max_bytes, &data, ret_bytes);
     if (error == -EFBIG)
         return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "%.200s: has more than %llu bytes", path,

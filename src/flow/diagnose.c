@@ -55,6 +55,16 @@ static bool frame_line(const char *line, size_t n, const char *program_name, lon
     return *ret_line > 0 && *ret_line <= LINE_MAX_NUMBER;
 }
 
+/* The exceptions that may come without any frame: the file could not even be read as Python. */
+static bool unparsed(const char *line, size_t name)
+{
+    static const char *const types[] = {"SyntaxError", "IndentationError", "TabError"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strlen(types[i]) == name && strncmp(types[i], line, name) == 0)
+            return true;
+    return false;
+}
+
 /* Where the last traceback begins: behind its head line, or the whole text when there is none (a program that
  * does not parse is reported without one). */
 static const char *last_traceback(const char *text, const char *end)
@@ -84,7 +94,7 @@ void hc_diagnose_python(const char *stderr_text, size_t n, const char *program_n
         if (frame_line(line, length, program_name, &number)) {
             ret->line = number;
             framed = true;
-        } else if ((framed || headed) && type_name(line, length, &name)) {
+        } else if (type_name(line, length, &name) && (framed || headed || unparsed(line, name))) {
             copy_line(ret->type, sizeof ret->type, line, name);
             if (name + 2 <= length)
                 copy_line(ret->message, sizeof ret->message, line + name + 2, length - name - 2);
