@@ -221,7 +221,8 @@ HC_TEST(any_bytes)
 
 HC_TEST(long_lines_are_cut_on_a_border)
 {
-    char text[4096] = "ValueError: ";
+    char text[4096] = "Traceback (most recent call last):\n"
+                      "  File \"/work/main.py\", line 1, in <module>\n    f()\nValueError: ";
     size_t head = strlen(text);
     for (size_t at = head; at + 3 < sizeof text; at += 2)
         memcpy(text + at, "\xc3\xa4", 3);
