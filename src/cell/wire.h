@@ -104,8 +104,8 @@ enum hc_v2_controller { HC_V2_MEMORY = 1, HC_V2_PIDS = 2, HC_V2_CPU = 4 };
 enum hc_op {
     HC_OP_MAKE = 1, /* an empty cell in `slot` */
     HC_OP_START,    /* descriptors: plan, stdin, stdout, stderr, report socket; the payload waits until the
-                     * library has    read the attestation and sends a byte on the report socket: it never runs with
-                     * less than asked */
+                     * library has    read the attestation and sends a byte on the report socket: it never runs
+                     * with    less than asked */
     HC_OP_ATTEST,   /* read the running payload again */
     HC_OP_DESTROY,
 };

@@ -208,7 +208,8 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
 static int visit(struct walk *walk, int folder, const char *name, const char *path, unsigned depth)
 {
     struct stat info;
-    if (++walk->seen > HC_COLLECT_ENTRIES_MAX || strlen(path) >= PATH_MAX || hc_now_us() > walk->deadline_us) {
+    if (++walk->seen > HC_COLLECT_ENTRIES_MAX || strlen(path) >= PATH_MAX ||
+        hc_now_us() > walk->deadline_us) {
         walk->collection->truncated = true;
         walk->collection->omitted++;
         return 0;
