@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +39,7 @@ void hc_progress_text(const struct hc_progress *p, uint64_t now_us, uint64_t don
     double seconds = (double)(now_us - p->began_us) / 1e6;
     double rate = seconds > 0 ? (double)done / seconds : 0, share = -1;
     char left[32];
-    int at = snprintf(out, 160, "hotcell: %llu items, %.1f/s", (unsigned long long)(done + skipped), rate);
+    int at = snprintf(out, 160, "hotcell: %" PRIu64 " items, %.1f/s", done + skipped, rate);
     if (p->total_items > 0)
         share = (double)(done + skipped) / (double)p->total_items;
     if (p->total_bytes > 0 && (double)bytes / (double)p->total_bytes > share)

@@ -20,7 +20,8 @@ static void copy_line(char *to, size_t size, const char *from, size_t n)
     to[n] = '\0';
     if (!hc_utf8_valid(to, n))
         for (char *at = to; *at != '\0'; at++)
-            *at = (unsigned char)*at < 128 ? *at : '?';
+            if ((unsigned char)*at >= 128)
+                *at = '?';
 }
 
 static bool type_name(const char *line, size_t n, size_t *ret_length)

@@ -824,7 +824,7 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         return 0;
     }
     job->gated = error == 0;
-    if (error == 0)
+    if (error == 0 && runtime != NULL)
         error = run_all(engine, job, runtime, live, predicates, out_folder);
     if (engine->hall != NULL && engine->options.cells_ahead > 0)
         hc_hall_make_ahead(engine->hall, engine->options.cells_ahead);

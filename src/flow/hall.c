@@ -366,7 +366,7 @@ int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bo
 int hc_hall_end_cell(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_residue *ret_residue,
                      uint64_t *ret_calls_omitted)
 {
-    struct hc_event event;
+    struct hc_event event = {0};
     struct hc_request request = {.op = HC_OP_DESTROY, .slot = cell->slot};
     hc_close_fd(&cell->working_folder);
     hc_close_fd(&cell->report);

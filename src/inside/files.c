@@ -94,6 +94,8 @@ int hc_plan_open(int fd, struct hc_plan_view *ret_view)
         plan->arg_count > HC_PLAN_ARGS_MAX || plan->env_count > HC_PLAN_ENV_MAX ||
         plan->rlimit_count > HC_RLIMIT_MAX || ret_view->bytes[plan->total_bytes - 1] != '\0')
         return -EBADMSG;
+    if (plan->entries_offset > plan->total_bytes)
+        return -EBADMSG;
     ret_view->entries = (const void *)(ret_view->bytes + plan->entries_offset);
     if ((error = check_entries(ret_view)) < 0 ||
         (error = take_strings(ret_view, plan->args_offset, plan->arg_count, ret_view->argv)) < 0)
@@ -110,7 +112,7 @@ static int size_scratch(struct hc_inside *inside, const struct hc_plan *plan)
     hc_text_string(&options, ",nr_inodes=");
     hc_text_number(&options, plan->scratch_inodes);
     int error = (int)HC_SYS(mount(NULL, "/work", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, buffer));
-    struct statfs info;
+    struct statfs info = {0};
     if (error == 0)
         error = (int)HC_SYS(fstatfs(inside->working_folder, &info));
     if (error < 0)
@@ -156,7 +158,7 @@ static int write_entry(int folder, const struct hc_plan_view *view, const struct
 
 int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view, int plan_fd)
 {
-    struct statfs info;
+    struct statfs info = {0};
     (void)plan_fd;
     inside->stage = HC_STAGE_SCRATCH;
     int error = size_scratch(inside, view->plan);

@@ -74,7 +74,7 @@ static int set_rlimits(struct step_context *context)
 
 static int take_identity(struct step_context *context)
 {
-    uid_t real, effective, saved;
+    uid_t real = 0, effective = 0, saved = 0;
     int error = (int)HC_SYS(setresgid(HC_INSIDE_PAYLOAD_ID, HC_INSIDE_PAYLOAD_ID, HC_INSIDE_PAYLOAD_ID));
     if (error == 0)
         error = (int)HC_SYS(setresuid(HC_INSIDE_PAYLOAD_ID, HC_INSIDE_PAYLOAD_ID, HC_INSIDE_PAYLOAD_ID));

@@ -525,7 +525,7 @@ static int read_path(struct reader *r, struct hc_runtime *runtime, json_t *value
 
     int result = json_is_string(value) ? read_text(r, &fields[0], value, path, &entry.path)
                                        : read_mapping(r, fields, COUNT(fields), value, path, &entry);
-    bool pattern = result == 0 && strpbrk(entry.path, "*?[") != NULL;
+    bool pattern = result == 0 && entry.path != NULL && strpbrk(entry.path, "*?[") != NULL;
     if (pattern && entry.required)
         result = hc_yaml_problem(r->yaml, path, r->problem, "a path with wildcards cannot be required");
     else if (result == 0)

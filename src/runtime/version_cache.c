@@ -90,7 +90,7 @@ bool hc_version_cache_get(const char *key, const struct stat *st, char ret_versi
     bool found = version && same_file(entry, st) && hc_version_valid(version);
 
     if (found)
-        (void)strcpy(ret_version, version);
+        (void)memcpy(ret_version, version, strlen(version) + 1); /* hc_version_valid has bounded it */
     json_decref(entries);
     return found;
 }
