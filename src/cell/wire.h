@@ -153,7 +153,7 @@ enum hc_meter {
 };
 
 #define HC_STATUS_TEXT 1536
-#define HC_MOUNTS_TEXT 4096
+#define HC_MOUNTS_TEXT 16384
 #define HC_CGROUP_TEXT 768
 #define HC_LIMITS_TEXT 1536
 #define HC_NS_COUNT    7

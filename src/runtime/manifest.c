@@ -484,6 +484,8 @@ static int read_env(struct reader *r, const struct field *field, json_t *value, 
 
 static int add_path(struct hc_runtime *runtime, const char *path, bool required)
 {
+    if (!path)
+        return -EINVAL;
     struct hc_runtime_path *paths = reallocarray(runtime->etc, runtime->etc_count + 1, sizeof *paths);
 
     if (!paths)

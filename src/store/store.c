@@ -76,11 +76,24 @@ static int execute(struct hc_store *store, const char *sql, char ret_message[256
     return sqlite3_exec(store->database, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(store, ret_message);
 }
 
+/* Several processes may open a new store at once; the change of mode needs it alone and does not wait by
+ * itself. */
+static int switch_to_wal(struct hc_store *store, char ret_message[256])
+{
+    int error = -EBUSY;
+    for (int round = 0; round < 1000 && error == -EBUSY; round++) {
+        if (round > 0)
+            (void)sqlite3_sleep(20);
+        error = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;", ret_message);
+    }
+    return error;
+}
+
 static int prepare(struct hc_store *store, char ret_message[256])
 {
     /* WAL without a sync per run: a killed process loses nothing, a power cut may lose the last records,
      * never the order. */
-    int error = execute(store, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;", ret_message);
+    int error = switch_to_wal(store, ret_message);
     if (error == 0)
         error = execute(store, schema, ret_message);
     if (error < 0)
@@ -99,8 +112,10 @@ int hc_store_open(const char *folder, struct hc_store **ret_store, char ret_mess
 {
     hc_autofree char *path = hc_printf("%s/records.sqlite", folder);
     struct hc_store *store = calloc(1, sizeof *store);
-    if (path == NULL || store == NULL)
+    if (path == NULL || store == NULL) {
+        free(store);
         return -ENOMEM;
+    }
     int error = make_folders(folder);
     if (error < 0) {
         (void)snprintf(ret_message, 256, "%.150s: %s", folder, strerror(-error));

@@ -56,6 +56,7 @@ static int append(struct hc_store *store, const char *id, const char *text)
     if (error < 0) {
         HC_ASSERT(json_is_null(json_object_get(made, "chain"))); /* no link that is not in the chain */
         HC_ASSERT(message[0] != '\0');
+        (void)fprintf(stderr, "append: %s: %s\n", strerror(-error), message);
     } else {
         HC_ASSERT(json_integer_value(json_object_get(json_object_get(made, "chain"), "seq")) > 0);
     }
@@ -68,8 +69,11 @@ static struct hc_store *open_store(const char *folder)
     struct hc_store *store = NULL;
     char message[256] = "";
     int error = hc_store_open(folder, &store, message);
-    if (error != 0)
+    if (error != 0) {
+        (void)fprintf(stderr, "open: %s: %s\n", strerror(-error),
+                      message); /* also from a child, whose report the parent's hides */
         hc_test_fail(__FILE__, __LINE__, "%s: %s", strerror(-error), message);
+    }
     return store;
 }
 
