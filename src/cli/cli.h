@@ -39,6 +39,9 @@ struct hc_arguments {
 int hc_option_next(const struct hc_command *command, struct hc_arguments *arguments,
                    const char **ret_argument, char ret_message[256]);
 
+/* Replaces the text that an option has set before. 0 or -ENOMEM. */
+int hc_option_text(char **slot, const char *value);
+
 void hc_print_help(const struct hc_command *command);
 /* Plain line on stderr: "hotcell: ..." */
 __attribute__((format(printf, 1, 2))) void hc_say(const char *format, ...);

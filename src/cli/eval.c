@@ -62,16 +62,6 @@ static int bad(struct hc_refusal *refusal, const char *flag, const char *value, 
     return hc_refuse(refusal, HC_CAUSE_FIELD, flag, "--%s %.100s: %s", flag, value, reason);
 }
 
-static int set_text(char **slot, const char *value)
-{
-    char *copy = strdup(value);
-    if (copy == NULL)
-        return -ENOMEM;
-    free(*slot);
-    *slot = copy;
-    return 0;
-}
-
 static int add_ids(struct request *request, const char *list, struct hc_refusal *refusal)
 {
     if (request->options.only == NULL)
@@ -101,7 +91,7 @@ static int set_count(const char *flag, const char *value, uint64_t most, uint64_
 static int set_policy(struct hc_spec *spec, const char *name, const char *value, struct hc_refusal *refusal)
 {
     if (strcmp(name, "profile") == 0)
-        return set_text(&spec->profile, value);
+        return hc_option_text(&spec->profile, value);
     if (strcmp(name, "min-grade") == 0) {
         if (strlen(value) != 1 || value[0] < 'A' || value[0] > 'D')
             return bad(refusal, name, value, "wanted A, B, C or D");
@@ -114,7 +104,7 @@ static int set_policy(struct hc_spec *spec, const char *name, const char *value,
             return 0;
         if (strlen(value) == 0 || strlen(value) > 9 || strspn(value, "0123456789") != strlen(value))
             return bad(refusal, name, value, "a seed is a number of at most nine digits");
-        return set_text(&spec->seed, value);
+        return hc_option_text(&spec->seed, value);
     }
     int layer = hc_layer_by_name(value);
     if (layer < 0 || !hc_layers[layer].removable)
@@ -141,7 +131,7 @@ static int take_option(struct request *request, const char *name, const char *va
     } else if (strcmp(name, "only") == 0) {
         error = add_ids(request, value, refusal);
     } else if (strcmp(name, "store") == 0) {
-        error = value[0] != '\0' ? set_text(&request->store, value)
+        error = value[0] != '\0' ? hc_option_text(&request->store, value)
                                  : bad(refusal, name, value, "wanted a folder or none");
     } else if (strcmp(name, "resume") == 0) {
         options->resume = true;

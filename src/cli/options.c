@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,16 @@ int hc_option_next(const struct hc_command *command, struct hc_arguments *argume
         return long_option(command, a, word, ret_argument, ret_message);
     a->cluster = word + 1;
     return short_option(command, a, ret_argument, ret_message);
+}
+
+int hc_option_text(char **slot, const char *value)
+{
+    char *copy = strdup(value);
+    if (copy == NULL)
+        return -ENOMEM;
+    free(*slot);
+    *slot = copy;
+    return 0;
 }
 
 void hc_print_help(const struct hc_command *command)

@@ -212,16 +212,6 @@ static int accept_file(struct hc_run_request *request, const char *path, struct 
 
 /* ---- the other options ---- */
 
-static int set_text(char **slot, const char *value)
-{
-    char *copy = strdup(value);
-    if (copy == NULL)
-        return -ENOMEM;
-    free(*slot);
-    *slot = copy;
-    return 0;
-}
-
 static int set_stdin(struct hc_spec *spec, const char *path, struct hc_refusal *refusal)
 {
     hc_close_fd(&spec->stdin_fd);
@@ -260,7 +250,7 @@ static int set_collect(struct hc_spec *spec, const char *value, struct hc_refusa
     /* fnmatch tries every way to divide a name among the stars */
     if (value[0] == '\0' || strlen(value) > 256 || stars > 6)
         return bad(refusal, "collect", value, "a pattern has 1 to 256 characters and at most 6 stars");
-    return set_text(&spec->collect, value);
+    return hc_option_text(&spec->collect, value);
 }
 
 static int set_code(struct hc_spec *spec, const char *value, struct hc_refusal *refusal)
@@ -280,7 +270,7 @@ static int deterministic(struct hc_spec *spec, const char *seed, struct hc_refus
         return 0;
     if (strlen(seed) == 0 || strlen(seed) > 9 || strspn(seed, "0123456789") != strlen(seed))
         return bad(refusal, "deterministic", seed, "a seed is a number of at most nine digits");
-    return set_text(&spec->seed, seed);
+    return hc_option_text(&spec->seed, seed);
 }
 
 static int take_option(struct hc_run_request *request, int option, const char *value,
@@ -292,7 +282,7 @@ static int take_option(struct hc_run_request *request, int option, const char *v
         return set_limit(spec, (enum hc_limit)limit, value, refusal);
     switch ((enum option_index)option) {
     case OPTION_LANGUAGE:
-        return set_text(&spec->language, value);
+        return hc_option_text(&spec->language, value);
     case OPTION_CODE:
         return set_code(spec, value, refusal);
     case OPTION_FILE:
@@ -302,11 +292,11 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     case OPTION_ENV:
         return hc_spec_add_env(spec, value, refusal);
     case OPTION_PROFILE:
-        return set_text(&spec->profile, value);
+        return hc_option_text(&spec->profile, value);
     case OPTION_NETWORK:
         return strcmp(value, "none") == 0 ? 0 : bad(refusal, "network", value, "there is only: none");
     case OPTION_OUT:
-        return value[0] != '\0' ? set_text(&request->out, value)
+        return value[0] != '\0' ? hc_option_text(&request->out, value)
                                 : bad(refusal, "out", value, "wanted a folder");
     case OPTION_COLLECT:
         return set_collect(spec, value, refusal);
@@ -329,7 +319,7 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     case OPTION_ALLOW:
         return allow_layer(spec, value, refusal);
     case OPTION_STORE:
-        return value[0] != '\0' ? set_text(&request->store, value)
+        return value[0] != '\0' ? hc_option_text(&request->store, value)
                                 : bad(refusal, "store", value, "wanted a folder or none");
     case OPTION_JSON:
         request->json = true;
@@ -365,7 +355,7 @@ static int take_program(struct hc_run_request *request, const char *operand, str
     if (from_stdin)
         return 0;
     const char *slash = strrchr(operand, '/');
-    return set_text(&spec->program_name, slash != NULL ? slash + 1 : operand);
+    return hc_option_text(&spec->program_name, slash != NULL ? slash + 1 : operand);
 }
 
 static int take_arguments(struct hc_spec *spec, struct hc_arguments *arguments, struct hc_refusal *refusal)

@@ -269,7 +269,6 @@ static void kill_cell(struct running *run)
 static void sample_scratch(struct running *run)
 {
     struct statfs info;
-    const uint64_t *limits = run->execution->limits;
     if (run->cell->working_folder < 0 || fstatfs(run->cell->working_folder, &info) != 0)
         return;
     uint64_t used = (uint64_t)(info.f_blocks - info.f_bfree) * (uint64_t)info.f_bsize;
@@ -277,7 +276,6 @@ static void sample_scratch(struct running *run)
     struct hc_usage *usage = &run->outcome->usage;
     usage->scratch_bytes = used > usage->scratch_bytes ? used : usage->scratch_bytes;
     usage->scratch_inodes = inodes > usage->scratch_inodes ? inodes : usage->scratch_inodes;
-    (void)limits;
     run->outcome->hits.disk = run->outcome->hits.disk || info.f_bfree == 0;
     run->outcome->hits.inodes = run->outcome->hits.inodes || info.f_ffree == 0;
 }

@@ -156,10 +156,9 @@ static int write_entry(int folder, const struct hc_plan_view *view, const struct
     return error < 0 ? error : (int)HC_SYS(fchmodat(folder, name, entry->mode, 0));
 }
 
-int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view, int plan_fd)
+int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view)
 {
     struct statfs info = {0};
-    (void)plan_fd;
     inside->stage = HC_STAGE_SCRATCH;
     int error = size_scratch(inside, view->plan);
     if (error < 0)

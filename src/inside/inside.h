@@ -36,7 +36,7 @@ int hc_prepare(struct hc_inside *inside);
 int hc_plan_open(int fd, struct hc_plan_view *ret_view);
 
 /* Sets the scratch space's size and writes the plan's folders and files into the working folder. */
-int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view, int plan_fd);
+int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view);
 
 /* Descriptors of a start, in the order of HC_OP_START. */
 enum hc_start_fd { HC_START_PLAN, HC_START_STDIN, HC_START_STDOUT, HC_START_STDERR, HC_START_REPORT };

@@ -210,7 +210,7 @@ int main(void)
     tell(HC_INIT_MADE, NULL, 0);
     receive_start(fds);
     if ((error = hc_plan_open(fds[HC_START_PLAN], &view)) < 0 ||
-        (error = hc_scratch_fill(&inside, &view, fds[HC_START_PLAN])) < 0)
+        (error = hc_scratch_fill(&inside, &view)) < 0)
         fail(error);
     run(fds);
 }
