@@ -11,6 +11,8 @@ struct hc_answer {
     char expected[512];
 };
 
+struct hc_accept_cells;
+
 struct hc_predicate_kind {
     const char *name;
     const char *const *fields; /* allowed besides `kind` */
@@ -21,6 +23,9 @@ struct hc_predicate_kind {
                   struct hc_answer *answer); /* NULL: not judged */
     bool any_ending; /* judged however the run ended; else a run that a limit or a rule ended has given no
                         result */
+    /* Of a kind that needs a second cell, instead of `judge`. */
+    int (*judge_in_cell)(const struct hc_job *job, const json_t *predicate,
+                         const struct hc_accept_cells *cells, struct hc_answer *answer);
 };
 
 extern const struct hc_predicate_kind hc_predicate_kinds[];

@@ -565,6 +565,7 @@ static const struct field manifest_fields[] = {
     {"interpreter", read_text_or_list, AT(interpreters), true, 0, is_absolute, "an absolute path"},
     {"run", read_list, AT(run), true, ANY_NAME, NULL, NULL},
     {"check", read_list, AT(check), false, ANY_NAME, NULL, NULL},
+    {"asserts", read_list, AT(asserts), false, ANY_NAME, NULL, NULL},
     {"compile", read_compile, 0, false, 0, NULL, NULL},
     {"env", read_env, 0, false, ANY_NAME, NULL, NULL},
     {"etc", read_etc, 0, false, 0, NULL, NULL},
@@ -616,6 +617,7 @@ static int check_whole(struct reader *r, const struct hc_runtime *runtime)
     } commands[] = {
         {&runtime->run, "/run"},
         {&runtime->check, "/check"},
+        {&runtime->asserts, "/asserts"},
         {&runtime->compile, "/compile/command"},
         {&runtime->version_command, "/version/command"},
     };
@@ -627,6 +629,8 @@ static int check_whole(struct reader *r, const struct hc_runtime *runtime)
         result = check_output(r, &runtime->run, "run");
     if (result == 0 && !runtime->compile_output)
         result = check_output(r, &runtime->check, "check");
+    if (result == 0 && !runtime->compile_output)
+        result = check_output(r, &runtime->asserts, "asserts");
     return result;
 }
 
@@ -697,9 +701,11 @@ static void rules_done(struct hc_error_rules *rules)
 
 void hc_runtime_done(struct hc_runtime *runtime)
 {
-    struct hc_strings *lists[] = {&runtime->aliases, &runtime->extensions,      &runtime->interpreters,
-                                  &runtime->run,     &runtime->check,           &runtime->compile,
-                                  &runtime->digest,  &runtime->version_command, NULL};
+    struct hc_strings *lists[] = {&runtime->aliases,      &runtime->extensions,
+                                  &runtime->interpreters, &runtime->run,
+                                  &runtime->check,        &runtime->compile,
+                                  &runtime->digest,       &runtime->version_command,
+                                  &runtime->asserts,      NULL};
     char *texts[] = {runtime->manifest_path,   runtime->name,
                      runtime->title,           runtime->file,
                      runtime->compile_output,  runtime->install,

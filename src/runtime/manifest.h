@@ -8,6 +8,7 @@
  *   interpreter: [/usr/bin/python3] the first that exists is ${interpreter}
  *   run: ["${interpreter}", "${file}"]
  *   check: [...]                    a command that fails when the program does not parse
+ *   asserts: [...]                  a command that runs the program and then test code: flow/accept_cells.h
  *   compile: {command: [...], output: main, rules: [...]}
  *                                   what the command leaves as ${output} is put into the cell of the run;
  * with a slash at its end a folder. rules as below: what the command says of the program's first mistake;
@@ -21,10 +22,11 @@
  * [...]                   files and folders that belong to the identity of the environment; wildcards
  * install: apt-get install python3 notes: ...
  *
- * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
- * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are replaced, in
- * version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib is far above
- * memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met first.
+ * title, aliases, check, asserts, compile, env, etc, error, digest and notes may be left out. In run, check,
+ * asserts, compile and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are
+ * replaced, in version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib
+ * is far above memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met
+ * first.
  */
 #ifndef HC_RUNTIME_MANIFEST_H
 #define HC_RUNTIME_MANIFEST_H
@@ -83,6 +85,7 @@ struct hc_runtime {
     char *name, *title, *file;
     struct hc_strings aliases, extensions, interpreters;
     struct hc_strings run, check, compile; /* templates; without check or compile: count 0 */
+    struct hc_strings asserts;             /* runs program and test code; count 0: not offered */
     char *compile_output;                  /* NULL without compile */
     bool compile_folder;                   /* the output is a folder */
     struct hc_error_rules compile_rules;
