@@ -10,34 +10,6 @@
 #define PREDICATES_MAX 100
 #define ITEM_TOLERANCE 1e-3 /* of a number that a data set expects */
 
-static const char *const no_fields[] = {NULL};
-static const char *const value_field[] = {"value", NULL};
-static const char *const equals_fields[] = {"value", "trim", NULL};
-static const char *const number_fields[] = {"value", "abs", "rel", NULL};
-static const char *const pattern_field[] = {"pattern", NULL};
-static const char *const cells_fields[] = {"value", "answer_text", NULL};
-static const char *const asserts_fields[] = {"code", "entry_point", NULL};
-static const char *const checker_fields[] = {"language", "code", "wall", NULL};
-static const char *const code_field[] = {"code", NULL};
-static const char *const choice_fields[] = {"value", "options", NULL};
-
-const struct hc_predicate_kind hc_predicate_kinds[] = {
-    {"exit_zero", no_fields, no_fields, NULL, hc_judge_exit_zero, false, NULL},
-    {"stdout_equals", equals_fields, value_field, hc_check_equals, hc_judge_stdout_equals, false, NULL},
-    {"stdout_number", number_fields, value_field, hc_check_number, hc_judge_stdout_number, false, NULL},
-    {"stdout_trim", value_field, value_field, hc_check_text, hc_judge_stdout_trim, false, NULL},
-    {"stdout_matches", pattern_field, pattern_field, hc_check_pattern, hc_judge_stdout_matches, false, NULL},
-    {"answers", value_field, value_field, hc_check_answers, hc_judge_answers, false, NULL},
-    {"cells", cells_fields, value_field, hc_check_cells, hc_judge_cells, false, NULL},
-    {"fails", cells_fields, no_fields, NULL, hc_judge_fails, true, NULL},
-    {"exception", value_field, value_field, hc_check_text, hc_judge_exception, false, NULL},
-    {"asserts", asserts_fields, code_field, hc_check_asserts, NULL, false, hc_judge_asserts},
-    {"checker", checker_fields, code_field, hc_check_checker, NULL, false, hc_judge_checker},
-    {"choice", choice_fields, no_fields, NULL, NULL, false, NULL},
-    {"answer_text", choice_fields, no_fields, NULL, NULL, false, NULL},
-};
-const size_t hc_predicate_kind_count = sizeof hc_predicate_kinds / sizeof *hc_predicate_kinds;
-
 static const struct hc_predicate_kind *kind_of(const json_t *predicate)
 {
     const char *name = json_string_value(json_object_get(predicate, "kind"));
@@ -47,10 +19,10 @@ static const struct hc_predicate_kind *kind_of(const json_t *predicate)
     return NULL;
 }
 
-static bool listed(const char *const *names, const char *name)
+static bool has_field(const struct hc_predicate_kind *kind, const char *name)
 {
-    for (; *names != NULL; names++)
-        if (strcmp(*names, name) == 0)
+    for (const struct hc_predicate_field *field = kind->fields; field->name != NULL; field++)
+        if (strcmp(field->name, name) == 0)
             return true;
     return false;
 }
@@ -63,7 +35,7 @@ static bool judged(const struct hc_predicate_kind *kind)
 
 static int refuse_kind(size_t index, struct hc_refusal *refusal)
 {
-    char names[256] = "";
+    char names[400] = "";
     size_t at = 0;
     for (size_t i = 0; i < hc_predicate_kind_count; i++)
         if (judged(&hc_predicate_kinds[i]) && at < sizeof names)
@@ -83,13 +55,13 @@ static int check_one(const json_t *p, size_t index, bool unjudged_too, struct hc
         return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu: must be an object", index);
     if (kind == NULL || (!judged(kind) && !unjudged_too))
         return refuse_kind(index, refusal);
-    for (const char *const *field = kind->required; *field != NULL; field++)
-        if (json_object_get(p, *field) == NULL)
+    for (const struct hc_predicate_field *field = kind->fields; field->name != NULL; field++)
+        if (field->required && json_object_get(p, field->name) == NULL)
             return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): lacks %s", index,
-                             kind->name, *field);
+                             kind->name, field->name);
     json_object_foreach((json_t *)p, name, value)
     {
-        if (strcmp(name, "kind") != 0 && !listed(kind->fields, name))
+        if (strcmp(name, "kind") != 0 && !has_field(kind, name))
             return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): unknown field '%.60s'",
                              index, kind->name, name);
     }

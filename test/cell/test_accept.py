@@ -226,5 +226,39 @@ def the_checker_is_nowhere_in_the_run():
     equal(out(record), "['/work/main.py'] False\n", "what the program saw")
 
 
+# ---- files and structured output ----
+
+@test()
+def files_and_structures():
+    program = ("import json, os\nos.mkdir('d'); open('d/t.csv', 'w').write('a,b\\n1,2\\n3,4\\n')\njson.dump({'n': 3}, open('n.json', 'w'))\n"
+               "open('empty', 'w')\nprint(json.dumps([{'id': 1}, {'id': 2}]))")
+    row = {"type": "object", "required": ["id"], "properties": {"id": {"$ref": "#/$defs/id"}}, "additionalProperties": False}
+    verdict(program, [
+        {"kind": "stdout_json", "schema": {"$defs": {"id": {"type": "integer", "minimum": 1}}, "type": "array", "minItems": 2, "items": row}},
+        {"kind": "file_csv", "path": "d/t.csv", "columns": ["a", "b"], "rows": 2},
+        {"kind": "file_json", "path": "n.json", "schema": {"properties": {"n": {"const": 3}}}},
+        {"kind": "file_exists", "path": "empty"},
+        {"kind": "file_sha256", "path": "empty", "value": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}], "accepted")
+    for predicate in ({"kind": "file_csv", "path": "d/t.csv", "rows": 3}, {"kind": "file_json", "path": "n.json", "schema": {"required": ["m"]}},
+                      {"kind": "file_exists", "path": "main.py"}, {"kind": "file_exists", "path": "d"}):
+        verdict(program, [predicate], "rejected")
+
+
+@test()
+def an_input_left_alone_is_no_result():
+    given = write(scratch("given.txt"), "x")
+    wanted = [{"kind": "file_exists", "path": "given.txt"}]
+    verdict("pass", wanted, "rejected", file=given)
+    verdict("import os; os.remove('given.txt'); open('given.txt', 'w').write('y')", wanted, "accepted", file=given)
+
+
+@test()
+def a_catastrophic_pattern_is_an_error():
+    wanted = [{"kind": "stdout_matches", "pattern": "(a|b)*a(a|b){20}c"}]
+    verdict("import random\nrandom.seed(1)\nprint(''.join(random.choices('ab', k=6000)))", wanted, "error")
+    verdict("print('a' + 'b' * 20 + 'c')", wanted, "accepted")
+    verdict("print('abc')", wanted, "rejected")
+
+
 if __name__ == "__main__":
     sys.exit(main())

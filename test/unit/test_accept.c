@@ -222,6 +222,21 @@ HC_TEST(stdout_number)
     HC_ASSERT_EQ_INT(judged("inf", NUMBER("\"value\":0,\"rel\":1")), HC_REJECTED);
     HC_ASSERT_EQ_INT(judged("1e999", NUMBER("\"value\":0,\"abs\":1e300")), HC_REJECTED);
     HC_ASSERT_EQ_INT(judged("18 of 19", NUMBER("\"value\":19")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("$1,234,567.50", NUMBER("\"value\":1234567.5")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("-1,234 units", NUMBER("\"value\":-1234")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("1,234", NUMBER("\"value\":234")), HC_REJECTED);
+    HC_ASSERT_EQ_INT(judged("1,2", NUMBER("\"value\":2")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("[1,234]", NUMBER("\"value\":234")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("(100,200,300)", NUMBER("\"value\":300")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("0,234", NUMBER("\"value\":234")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("1,2345", NUMBER("\"value\":2345")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("2020-01-03", NUMBER("\"value\":3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("x-3", NUMBER("\"value\":3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("x = -3", NUMBER("\"value\":-3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("$-3", NUMBER("\"value\":-3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("(-3)", NUMBER("\"value\":-3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("-.5", NUMBER("\"value\":-0.5")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("1e-3", NUMBER("\"value\":0.001")), HC_ACCEPTED);
 }
 
 HC_TEST(all_must_hold)
