@@ -6,6 +6,7 @@
 #include "flow/classify.h"
 #include "flow/collect.h"
 #include "flow/diagnose.h"
+#include "flow/findings.h"
 #include "flow/gate.h"
 
 #include <jansson.h>
@@ -35,6 +36,7 @@ struct hc_job {
     struct hc_outcome outcome;
     struct hc_stage_result compile;
     struct hc_verdict verdict;
+    struct hc_artifact_rules artifact_rules; /* as hc_job_begin sets it: the defaults */
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;
