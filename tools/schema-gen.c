@@ -387,12 +387,20 @@ static const struct field input_fields[] = {
     {0},
 };
 
+static const struct field task_fields[] = {
+    FIELD("id", TEXT, "id of the task"),
+    FIELD("attempt", NUMBER, "number of the attempt", .min = 1),
+    {0},
+};
+
 static const struct field request_fields[] = {
     FIELD("code_sha256", SHA256, "digest of the program", .null = true),
     FIELD("inputs", OBJECT, "input files", .shape = LIST, .members = input_fields),
     FIELD("limits", NUMBER, "limits that were asked for, in the units of limits", .shape = BY_LIMIT),
     FIELD("profile", TEXT, "profile that was asked for; null: none", .null = true),
     FIELD("arguments", TEXT, "arguments of the program", .shape = LIST),
+    FIELD("task", OBJECT, "the task that the run was an attempt at; null: none", .null = true,
+          .members = task_fields),
     {0},
 };
 

@@ -51,6 +51,7 @@ bool hc_colours(int fd);
 int hc_cli_run(int argc, char **argv);
 int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
+int hc_cli_task(int argc, char **argv);
 int hc_cli_predicates(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
@@ -63,6 +64,8 @@ extern struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX]; /* filled by 
 size_t hc_eval_options_fill(void);
 extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
+extern const struct hc_option hc_task_options[];
+extern const size_t hc_task_option_count;
 extern const struct hc_option hc_predicates_options[];
 extern const size_t hc_predicates_option_count;
 extern const struct hc_option hc_runtimes_options[];

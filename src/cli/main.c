@@ -17,6 +17,8 @@ const struct hc_command hc_commands[] = {
      hc_eval_options_table, 0, hc_cli_eval},
     {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.",
      hc_runtimes_options, 0, hc_cli_runtimes},
+    {"task", "new|try|show|list ...", "Tries programs at a goal, within a budget of attempts and time.",
+     hc_task_options, 0, hc_cli_task},
     {"predicates", "[--json] [KIND]", "Lists what acceptance can ask for, and what each kind can't tell.",
      hc_predicates_options, 0, hc_cli_predicates},
     {"doctor", "[--json]",
@@ -36,6 +38,8 @@ const struct hc_command *hc_command_named(const char *name)
         found = hc_commands[i];
         if (found.options == hc_run_options)
             found.option_count = hc_run_option_count;
+        else if (found.options == hc_task_options)
+            found.option_count = hc_task_option_count;
         else if (found.options == hc_predicates_options)
             found.option_count = hc_predicates_option_count;
         else if (found.options == hc_runtimes_options)

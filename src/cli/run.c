@@ -2,7 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
-#include "cli/request.h"
+#include "cli/run.h"
 #include "flow/accept.h"
 #include "flow/engine.h"
 #include "store/store.h"
@@ -245,4 +245,30 @@ int hc_cli_run(int argc, char **argv)
     hc_job_done(job);
     free(job);
     return code;
+}
+
+int hc_run_for_task(struct hc_run_request *request, struct hc_job *job, const char *folder,
+                    json_t **ret_record)
+{
+    struct hc_store *store = NULL;
+    struct hc_engine *engine = NULL;
+    char message[256] = "";
+    int error = hc_store_open(folder, &store, message);
+    if (error < 0) {
+        error = hc_refuse(&job->refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s",
+                          folder, message);
+        hc_job_refuse(job);
+    } else {
+        request->json = true; /* nothing passes live: an attempt gets its diagnosis only */
+        error = run_job(request, job, &engine);
+    }
+    if (job->spec.profile == NULL) { /* never got to the engine */
+        job->spec = request->spec;
+        memset(&request->spec, 0, sizeof request->spec);
+        request->spec.stdin_fd = -1;
+    }
+    *ret_record = error >= 0 ? answer_of(job, store) : NULL;
+    hc_store_close(store);
+    hc_engine_close(engine);
+    return error >= 0 ? 0 : error;
 }

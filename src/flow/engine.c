@@ -524,6 +524,16 @@ static void set_scanner_limits(const struct command *command, uint64_t limits[HC
     limits[HC_LIMIT_OUTPUT] = 1 << 20;
 }
 
+/* What an attempt has used in its earlier cells is gone for the later ones. */
+static uint64_t wall_left_us(const struct hc_job *job, uint64_t limit_us)
+{
+    if (job->wall_budget_us == 0)
+        return limit_us;
+    uint64_t left_us =
+        job->wall_budget_us > job->wall_used_us + 1000 ? job->wall_budget_us - job->wall_used_us : 1000;
+    return left_us < limit_us ? left_us : limit_us;
+}
+
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
                    const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
 {
@@ -553,10 +563,12 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
         set_scanner_limits(command, execution.limits);
     for (size_t i = 0; i < command->file_count; i++)
         execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
+    execution.limits[HC_LIMIT_WALL] = wall_left_us(job, execution.limits[HC_LIMIT_WALL]);
     int error = need_hall(engine, job);
     if (error != 0)
         return error;
     error = hc_execute(engine->hall, &execution, ret_outcome);
+    job->wall_used_us += ret_outcome->usage.wall_us;
     if (error < 0)
         (void)hc_execute_end(engine->hall, ret_outcome);
     return error < 0 ? fault(job, HC_STAGE_CAPTURE, error) : 0;
@@ -818,7 +830,11 @@ static int run_asserts(void *context, int dialogue, struct hc_outcome *ret_outco
 static int run_checker(void *context, struct hc_job *checker)
 {
     struct acceptance *acceptance = context;
-    return hc_engine_run(acceptance->engine, checker, &acceptance->live, NULL, NULL);
+    struct hc_job *job = acceptance->job;
+    checker->wall_budget_us = job->wall_budget_us > 0 ? wall_left_us(job, UINT64_MAX) : 0;
+    int error = hc_engine_run(acceptance->engine, checker, &acceptance->live, NULL, NULL);
+    job->wall_used_us += checker->wall_used_us;
+    return error;
 }
 
 static int accept(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,

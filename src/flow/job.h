@@ -42,6 +42,10 @@ struct hc_job {
     struct hc_acceptance acceptance;
     char export_message[256];
     bool export_wanted, exported;
+    uint64_t wall_budget_us,
+        wall_used_us; /* of all cells together, an attempt's; budget 0: each its own limit */
+    char task_id[48]; /* empty: no attempt at a task */
+    unsigned task_attempt;
     uint64_t check_us, compile_us, accept_us, collect_us;
     const char *fixed[8]; /* what --deterministic fixed */
     unsigned fixed_count;

@@ -341,9 +341,12 @@ static json_t *request_of(const struct hc_job *job)
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "code_sha256", text_or_null(job->code_sha256), "inputs",
-                     inputs, "limits", asked, "profile", path_text(spec->profile, strlen(spec->profile)),
-                     "arguments", args);
+    json_t *task = job->task_id[0] == '\0'
+                       ? json_null()
+                       : json_pack("{s:s, s:i}", "id", job->task_id, "attempt", (int)job->task_attempt);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "task", task, "code_sha256",
+                     text_or_null(job->code_sha256), "inputs", inputs, "limits", asked, "profile",
+                     path_text(spec->profile, strlen(spec->profile)), "arguments", args);
 }
 
 static json_t *acceptance_of(const struct hc_job *job)
