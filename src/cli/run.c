@@ -162,7 +162,8 @@ static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc
 {
     struct hc_engine *engine = NULL;
     struct hc_problem problem = {0};
-    struct hc_engine_options options = {.allow_layers = request->spec.allow_layers};
+    struct hc_engine_options options = {.allow_layers = request->spec.allow_layers,
+                                        .warm_cells = request->spec.warmth == HC_WARMTH_WARM ? 1 : 0};
 #ifdef HC_FAULTS
     const char *faults = getenv("HOTCELL_FAULT"); /* PROGRAM:N */
     if (faults != NULL)

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "flow/accept.h"
+#include "flow/warm.h"
 #include "runtime/version.h"
 
 #include <errno.h>
@@ -26,6 +27,8 @@ struct hc_engine {
     char *programs;
     struct hc_runtimes *runtimes;
     struct hc_hall *hall;
+    char *share;
+    struct hc_warm warm;
 };
 
 int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine,
@@ -48,6 +51,10 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (options->fault_program == HC_FAULT_LIBRARY)
         hc_fault_arm(options->fault_nth);
     engine->programs = strdup(options->programs != NULL ? options->programs : hc_default_programs());
+    engine->share = strdup(share);
+    if (engine->programs == NULL || engine->share == NULL)
+        return -ENOMEM;
+    hc_warm_init(&engine->warm, engine->programs, engine->share);
     *ret_engine = hc_take_pointer(&engine);
     return 0;
 }
@@ -63,8 +70,10 @@ void hc_engine_close(struct hc_engine *engine)
     if (engine == NULL)
         return;
     hc_hall_close(engine->hall);
+    hc_warm_done(&engine->warm);
     hc_runtimes_done(engine->runtimes);
     free(engine->programs);
+    free(engine->share);
     free(engine);
 }
 
@@ -139,6 +148,8 @@ static uint32_t collect_binds(const struct hc_engine *engine, struct hc_bind *bi
         const struct hc_runtime *runtime = &engine->runtimes->items[i];
         for (size_t e = 0; e < runtime->etc_count; e++)
             count = add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].required);
+        if (engine->options.warm_cells > 0 && hc_warm_possible(&engine->warm, runtime))
+            count = hc_warm_binds(&engine->warm, runtime, binds, count);
     }
     return count;
 }
@@ -169,6 +180,16 @@ static int refuse_by_failure(struct hc_job *job, const struct hc_setup_failure *
     return HC_REFUSED;
 }
 
+static void start_warm(struct hc_engine *engine)
+{
+    for (size_t i = 0; i < engine->runtimes->count; i++) {
+        const struct hc_runtime *runtime = &engine->runtimes->items[i];
+        if (hc_warm_possible(&engine->warm, runtime))
+            (void)hc_warm_start(&engine->warm, engine->hall, runtime, engine->options.warm_cells);
+    }
+    hc_warm_refill(&engine->warm, engine->hall);
+}
+
 static int need_hall(struct hc_engine *engine, struct hc_job *job)
 {
     if (engine->hall != NULL)
@@ -190,6 +211,8 @@ static int need_hall(struct hc_engine *engine, struct hc_job *job)
     int error = hc_hall_open(&options, &engine->hall, &failure);
     if (error == HC_SETUP_FAILED)
         return refuse_by_failure(job, &failure, HC_CAUSE_HOST);
+    if (error == 0 && engine->options.warm_cells > 0)
+        start_warm(engine);
     return error < 0 ? fault(job, HC_STAGE_HALL_KEEPER, error) : 0;
 }
 
@@ -199,6 +222,7 @@ static void drop_broken_hall(struct hc_engine *engine, const struct hc_outcome *
     if (engine->hall != NULL && outcome->failure.error != 0 &&
         (outcome->failure.stage == HC_STAGE_HALL_KEEPER || outcome->failure.stage == HC_STAGE_TEARDOWN)) {
         hc_hall_close(engine->hall);
+        hc_warm_done(&engine->warm);
         engine->hall = NULL;
     }
 }
@@ -336,6 +360,7 @@ static int read_output(const struct hc_job *job, const struct hc_runtime *runtim
 
 struct command {
     const struct hc_runtime *runtime;
+    bool whole_program; /* a run, and of the program as it came: a warm cell can take it */
     struct hc_strings argv;
     char **env;
     struct hc_plan_file *files;
@@ -448,6 +473,11 @@ static int list_files(struct command *command, const struct hc_job *job, const s
     return 0;
 }
 
+static bool compiled_is_empty(const struct compiled *compiled)
+{
+    return compiled == NULL || compiled->count == 0;
+}
+
 enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
 
 static int build_command(struct hc_job *job, const struct hc_runtime *runtime, enum command_kind kind,
@@ -470,6 +500,7 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                                                  : &runtime->compile;
     memset(ret_command, 0, sizeof *ret_command);
     ret_command->runtime = runtime;
+    ret_command->whole_program = kind == COMMAND_RUN && compiled_is_empty(compiled);
     int error = hc_template_expand_all(templates, &values, &ret_command->argv);
     if (error == 0)
         error = build_env(job, runtime, &values, &ret_command->env);
@@ -493,6 +524,20 @@ static void identify(void *context)
         return;
     (void)hc_runtime_version(what->runtime, what->job->runtime_version);
     (void)hc_runtime_digest(what->runtime, what->job->environment_sha256);
+}
+
+/* How long a run that has to be warm waits for its cell: the host may just be importing. */
+#define WARM_WAIT_MS 60000
+
+static void settle_warmth(struct hc_engine *engine, const struct hc_job *job, const struct command *command,
+                          struct hc_execution *execution)
+{
+    execution->warm_place = -1;
+    if (!command->whole_program || job->spec.warmth == HC_WARMTH_COLD || engine->options.warm_cells == 0 ||
+        hc_warm_unfit(&engine->warm, job, command->runtime) != NULL)
+        return;
+    execution->warm_place = hc_warm_place(&engine->warm, command->runtime);
+    execution->warm_wait_ms = job->spec.warmth == HC_WARMTH_WARM ? WARM_WAIT_MS : 0;
 }
 
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
@@ -522,7 +567,10 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
     int error = need_hall(engine, job);
     if (error != 0)
         return error;
+    settle_warmth(engine, job, command, &execution);
     error = hc_execute(engine->hall, &execution, ret_outcome);
+    if (error == 0 && execution.warm_place >= 0)
+        *(ret_outcome->warm ? &engine->warm.hits : &engine->warm.misses) += 1;
     if (error < 0)
         (void)hc_execute_end(engine->hall, ret_outcome);
     return error < 0 ? fault(job, HC_STAGE_CAPTURE, error) : 0;
@@ -804,6 +852,17 @@ static int fit_hard_limits(struct hc_job *job)
     return 0;
 }
 
+/* --warm is a demand: what can't be had is refused, not served cold. */
+static int check_warmth(const struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    if (job->spec.warmth != HC_WARMTH_WARM)
+        return 0;
+    const char *reason = hc_warm_unfit(&engine->warm, job, runtime);
+    if (reason == NULL && engine->options.warm_cells == 0)
+        reason = "no warm cells are kept here";
+    return reason == NULL ? 0 : hc_refuse(&job->refusal, HC_CAUSE_FIELD, "warm", "--warm: %s", reason);
+}
+
 int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
                   const json_t *predicates, const char *out_folder)
 {
@@ -819,6 +878,8 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
     }
     if (error == 0)
         error = fit_hard_limits(job);
+    if (error == 0)
+        error = check_warmth(engine, job, runtime);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         return 0;
@@ -828,5 +889,36 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         error = run_all(engine, job, runtime, live, predicates, out_folder);
     if (engine->hall != NULL && engine->options.cells_ahead > 0)
         hc_hall_make_ahead(engine->hall, engine->options.cells_ahead);
+    if (engine->hall != NULL && engine->options.warm_cells > 0)
+        hc_warm_refill(&engine->warm, engine->hall);
     return error < 0 && error != -ENOMEM ? (fault(job, HC_STAGE_CAPTURE, error), 0) : error < 0 ? error : 0;
+}
+
+int hc_engine_await_warm(struct hc_engine *engine, const char *language, int timeout_ms,
+                         struct hc_refusal *refusal)
+{
+    const struct hc_runtime *runtime = hc_runtime_by_name(engine->runtimes, language);
+    struct hc_setup_failure failure = {0};
+    hc_autofree struct hc_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return -ENOMEM;
+    if (runtime == NULL || !hc_warm_possible(&engine->warm, runtime))
+        return hc_refuse(refusal, HC_CAUSE_RUNTIME, "warm", "%.60s has no warm cells here", language);
+    int error = need_hall(engine, job);
+    if (error == HC_REFUSED)
+        *refusal = job->refusal;
+    if (error != 0)
+        return error;
+    error = hc_warm_await(&engine->warm, engine->hall, runtime, timeout_ms, &failure);
+    if (error < 0)
+        return hc_refuse(refusal, HC_CAUSE_HOST, "warm", "the warm host of %.60s: %s: %s%s%.200s", language,
+                         hc_stage_names[failure.stage], strerror(-error),
+                         failure.detail[0] != '\0' ? ": " : "", failure.detail);
+    return 0;
+}
+
+void hc_engine_warm_counts(const struct hc_engine *engine, uint64_t *ret_hits, uint64_t *ret_misses)
+{
+    *ret_hits = engine->warm.hits;
+    *ret_misses = engine->warm.misses;
 }

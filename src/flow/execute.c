@@ -625,7 +625,24 @@ static int run_cell(struct running *run)
     return error;
 }
 
-int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struct hc_outcome *ret_outcome)
+/* Older ones have seen too much of the host's life: they are replaced. */
+#define WARM_AGE_MAX_US (600ull * 1000000)
+
+static int take_cell(struct running *run, int warm_place)
+{
+    struct hc_outcome *outcome = run->outcome;
+    if (warm_place >= 0) {
+        int error = hc_hall_take_warm(run->hall, (uint32_t)warm_place, run->execution->warm_wait_ms,
+                                      WARM_AGE_MAX_US, &run->cell);
+        outcome->warm = outcome->made_ahead = error == 0;
+        if (error != -EAGAIN)
+            return error;
+    }
+    return hc_hall_take_cell(run->hall, &run->cell, &outcome->made_ahead, &outcome->failure);
+}
+
+static int execute_once(struct hc_hall *hall, const struct hc_execution *execution, int warm_place,
+                        struct hc_outcome *ret_outcome)
 {
     memset(ret_outcome, 0, sizeof *ret_outcome);
     uint64_t began_us = hc_now_us();
@@ -637,7 +654,7 @@ int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struc
     run->outcome = ret_outcome;
     run->stdin_pipe = run->stdin_source = run->out.pipe = run->err.pipe = run->out.live = run->err.live = -1;
     ret_outcome->layers.missing = -1;
-    int error = hc_hall_take_cell(hall, &run->cell, &ret_outcome->made_ahead, &ret_outcome->failure);
+    int error = take_cell(run, warm_place);
     ret_outcome->times.provision_us = hc_now_us() - began_us;
     if (error == HC_SETUP_FAILED)
         return 0;
@@ -652,6 +669,21 @@ int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struc
     hc_stream_done(&run->err);
     hc_close_fd(&run->stdin_pipe);
     return error == HC_SETUP_FAILED ? 0 : error;
+}
+
+int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struct hc_outcome *ret_outcome)
+{
+    int error = execute_once(hall, execution, execution->warm_place, ret_outcome);
+    /* A ready cell that did not wake has run nothing of the program: an empty one does it. Layers that are
+     * missing are missing. */
+    bool asleep = error == 0 && ret_outcome->warm && ret_outcome->started == HC_NEVER_STARTED &&
+                  ret_outcome->layers.missing < 0 && !ret_outcome->grade_too_low &&
+                  !ret_outcome->hits.cancelled && ret_outcome->failure.stage != HC_STAGE_HALL_KEEPER;
+    if (!asleep)
+        return error;
+    error = hc_execute_end(hall, ret_outcome);
+    hc_outcome_done(ret_outcome);
+    return error < 0 ? error : execute_once(hall, execution, -1, ret_outcome);
 }
 
 int hc_execute_end(struct hc_hall *hall, struct hc_outcome *outcome)

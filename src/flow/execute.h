@@ -24,7 +24,9 @@ struct hc_execution {
     int live_err;
     bool live_visible_out; /* escape sequences made visible */
     bool live_visible_err;
-    int cancel_fd; /* readable: the caller wants the run to end; -1: none */
+    int cancel_fd;    /* readable: the caller wants the run to end; -1: none */
+    int warm_place;   /* of the warm host whose cells fit; -1: an empty cell */
+    int warm_wait_ms; /* how long to wait for one; with none in time an empty cell is taken */
     /* Called once when the program has been let go: work of ours that can overlap with its run. */
     void (*meanwhile)(void *context);
     void *meanwhile_context;
@@ -75,6 +77,7 @@ struct hc_outcome {
     bool has_residue;
     struct hc_times times;
     bool made_ahead;
+    bool warm;
     uint64_t cell_slot;
     uint32_t host_uid;
     uint64_t oom_kills;

@@ -101,7 +101,5 @@ int hc_gate(const struct hc_spec *spec, struct hc_effective *ret_effective, stru
     if (spec->code_bytes > HC_SPEC_CODE_BYTES_MAX)
         return hc_refuse(refusal, HC_CAUSE_FIELD, "code", "the program has %zu bytes; at most %llu are taken",
                          spec->code_bytes, (unsigned long long)HC_SPEC_CODE_BYTES_MAX);
-    if (spec->warmth == HC_WARMTH_WARM)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "warm", "--warm: there is no warm cell for this runtime");
     return settle(ret_effective->limits, refusal);
 }

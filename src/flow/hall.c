@@ -31,6 +31,10 @@ struct hc_hall {
     uint64_t opened_in_us;
     struct hc_keeper_config facts;
     struct hc_cell_handle cells[HC_CELL_MAX];
+    struct {
+        enum hc_warm_state state;
+        struct hc_setup_failure failure;
+    } hosts[HC_HOST_MAX];
 };
 
 static void clear_handle(struct hc_cell_handle *cell, uint32_t slot)
@@ -244,6 +248,15 @@ static void take_made(struct hc_cell_handle *cell, const struct hc_event *event,
     cell->made_at_us = hc_now_us();
 }
 
+static void take_host_event(struct hc_hall *hall, const struct hc_event *event)
+{
+    uint32_t place = event->slot % HC_HOST_MAX;
+    hall->hosts[place].state = event->kind == HC_EVENT_HOST_READY ? HC_WARM_READY : HC_WARM_LOST;
+    hall->hosts[place].failure = (struct hc_setup_failure){
+        .stage = event->stage < HC_STAGE_COUNT ? (enum hc_stage)event->stage : HC_STAGE_NONE,
+        .error = event->error};
+}
+
 int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_event *ret_event, int *ret_fds,
                  unsigned *ret_fd_count, int timeout_ms)
 {
@@ -266,6 +279,12 @@ int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_ev
             hall->broken = true;
             return (int)n;
         }
+        if (ret_event->kind == HC_EVENT_HOST_READY || ret_event->kind == HC_EVENT_HOST_ENDED) {
+            take_host_event(hall, ret_event);
+            if (cell == NULL)
+                return 0;
+            continue;
+        }
         struct hc_cell_handle *about = &hall->cells[ret_event->slot < HC_CELL_MAX ? ret_event->slot : 0];
         if (ret_event->kind == HC_EVENT_MADE)
             take_made(about, ret_event, fds, fd_count);
@@ -279,25 +298,30 @@ int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_ev
                 hc_close_fd(&fds[i]);
         if (ret_fd_count != NULL)
             *ret_fd_count = handed;
-        if (about == cell)
+        if (about == cell || cell == NULL)
             return 0;
     }
 }
 
-static struct hc_cell_handle *ask_for_cell(struct hc_hall *hall, int *ret_error)
+static struct hc_cell_handle *ask_for_cell(struct hc_hall *hall, const struct hc_request *how, int *ret_error)
 {
     for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++) {
         struct hc_cell_handle *cell = &hall->cells[slot];
         if (cell->in_use || cell->asked_at_us != 0)
             continue;
-        struct hc_request request = {.op = HC_OP_MAKE, .slot = slot};
+        struct hc_request request = *how;
+        request.slot = slot;
         *ret_error = hc_hall_request(hall, &request, NULL, 0);
         cell->asked_at_us = hc_now_us();
+        cell->warm = how->op == HC_OP_MAKE_WARM;
+        cell->host = how->host;
         return *ret_error == 0 ? cell : NULL;
     }
     *ret_error = -EBUSY;
     return NULL;
 }
+
+static const struct hc_request make_empty = {.op = HC_OP_MAKE};
 
 static unsigned count_waiting(const struct hc_hall *hall, struct hc_cell_handle **ret_best)
 {
@@ -305,7 +329,7 @@ static unsigned count_waiting(const struct hc_hall *hall, struct hc_cell_handle 
     *ret_best = NULL;
     for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++) {
         const struct hc_cell_handle *cell = &hall->cells[slot];
-        if (cell->in_use || cell->asked_at_us == 0)
+        if (cell->in_use || cell->asked_at_us == 0 || cell->warm)
             continue;
         waiting++;
         if (*ret_best == NULL || (cell->made && !(*ret_best)->made))
@@ -324,7 +348,7 @@ void hc_hall_make_ahead(struct hc_hall *hall, unsigned target)
     /* All at once: on cgroup v1 their attaches then share one grace period, during which no process anywhere
      * can fork. */
     for (; error == 0 && waiting < target; waiting++)
-        (void)ask_for_cell(hall, &error);
+        (void)ask_for_cell(hall, &make_empty, &error);
 }
 
 int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bool *ret_made_ahead,
@@ -335,7 +359,7 @@ int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bo
     (void)count_waiting(hall, &cell);
     *ret_made_ahead = cell != NULL;
     if (cell == NULL)
-        cell = ask_for_cell(hall, &error);
+        cell = ask_for_cell(hall, &make_empty, &error);
     if (cell == NULL)
         return error;
     cell->in_use = true;
@@ -385,4 +409,108 @@ int hc_hall_end_cell(struct hc_hall *hall, struct hc_cell_handle *cell, struct h
     *ret_calls_omitted = event.calls_omitted;
     close_handle(cell);
     return 0;
+}
+
+/* ---- warm ---- */
+
+enum hc_warm_state hc_hall_host(const struct hc_hall *hall, uint32_t place,
+                                struct hc_setup_failure *ret_failure)
+{
+    if (ret_failure != NULL)
+        *ret_failure = hall->hosts[place].failure;
+    return hall->hosts[place].state;
+}
+
+int hc_hall_ask_host(struct hc_hall *hall, uint32_t place, const struct hc_request *limits,
+                     const int fds[HC_START_FDS])
+{
+    struct hc_request request = *limits;
+    request.op = HC_OP_HOST;
+    request.slot = place;
+    int error = hc_hall_request(hall, &request, fds, HC_START_FDS);
+    if (error == 0)
+        hall->hosts[place].state = HC_WARM_STARTING;
+    return error;
+}
+
+int hc_hall_end_host(struct hc_hall *hall, uint32_t place)
+{
+    struct hc_request request = {.op = HC_OP_HOST_END, .slot = place};
+    return hc_hall_request(hall, &request, NULL, 0);
+}
+
+int hc_hall_read(struct hc_hall *hall, int wait_ms)
+{
+    static __thread struct hc_event event;
+    int error = hc_hall_next(hall, NULL, &event, NULL, NULL, wait_ms);
+    while (error == 0)
+        error = hc_hall_next(hall, NULL, &event, NULL, NULL, 0);
+    return error == -ETIMEDOUT ? 0 : error;
+}
+
+static unsigned count_warm(const struct hc_hall *hall, uint32_t place, bool made)
+{
+    unsigned count = 0;
+    for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++) {
+        const struct hc_cell_handle *cell = &hall->cells[slot];
+        count += cell->warm && cell->host == place && !cell->in_use && cell->asked_at_us != 0 &&
+                 (cell->made || !made);
+    }
+    return count;
+}
+
+unsigned hc_hall_warm_ready(const struct hc_hall *hall, uint32_t place)
+{
+    return count_warm(hall, place, true);
+}
+
+void hc_hall_make_warm(struct hc_hall *hall, uint32_t place, unsigned target)
+{
+    int error = 0;
+    struct hc_request request = {.op = HC_OP_MAKE_WARM, .host = place};
+    for (unsigned waiting = count_warm(hall, place, false); error == 0 && waiting < target; waiting++)
+        (void)ask_for_cell(hall, &request, &error);
+}
+
+static struct hc_cell_handle *oldest_warm(struct hc_hall *hall, uint32_t place)
+{
+    struct hc_cell_handle *best = NULL;
+    for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++) {
+        struct hc_cell_handle *cell = &hall->cells[slot];
+        if (cell->warm && cell->host == place && !cell->in_use && cell->made &&
+            (best == NULL || cell->made_at_us < best->made_at_us))
+            best = cell;
+    }
+    return best;
+}
+
+int hc_hall_take_warm(struct hc_hall *hall, uint32_t place, int wait_ms, uint64_t max_age_us,
+                      struct hc_cell_handle **ret_cell)
+{
+    uint64_t deadline_us = hc_now_us() + (uint64_t)wait_ms * 1000;
+    for (;;) {
+        int error = hc_hall_read(hall, 0);
+        if (error < 0)
+            return error;
+        struct hc_cell_handle *cell = oldest_warm(hall, place);
+        if (cell != NULL && hc_now_us() - cell->made_at_us <= max_age_us) {
+            cell->in_use = true;
+            *ret_cell = cell;
+            return 0;
+        }
+        if (cell != NULL) {
+            struct hc_residue residue;
+            uint64_t omitted;
+            cell->in_use = true;
+            if ((error = hc_hall_end_cell(hall, cell, &residue, &omitted)) < 0)
+                return error;
+            continue;
+        }
+        uint64_t now_us = hc_now_us();
+        if (now_us >= deadline_us || hall->hosts[place].state == HC_WARM_LOST ||
+            hall->hosts[place].state == HC_WARM_NONE)
+            return -EAGAIN;
+        if ((error = hc_hall_read(hall, (int)((deadline_us - now_us + 999) / 1000))) < 0)
+            return error;
+    }
 }

@@ -380,7 +380,7 @@ static int set_run_parts(json_t *record, const struct hc_job *job, uint64_t tota
         "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
         hc_filter_payload_sha256, "allowed", (int)HC_FILTER_PAYLOAD_ALLOWED, "isolation", isolation_of(job),
         "cell", "id", job->id, "created_at", job->cell_created_at, "destroyed_at",
-        text_or_null(job->cell_destroyed_at), "warm", 0, "made_ahead", o->made_ahead, "policy", "profile",
+        text_or_null(job->cell_destroyed_at), "warm", o->warm, "made_ahead", o->made_ahead, "policy", "profile",
         job->spec.profile, "version", 1, "sha256", "risk", "medium", "findings", "runtime", "language",
         job->language, "version", text_or_null(job->runtime_version), "environment_sha256",
         text_or_null(job->environment_sha256), "deterministic", deterministic, "timing",

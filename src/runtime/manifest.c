@@ -516,6 +516,38 @@ struct path_entry {
     bool required;
 };
 
+static bool is_module(const char *text)
+{
+    return text[0] != '\0' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == strlen(text);
+}
+
+static int read_warm_kind(struct reader *r, const struct field *field, json_t *value, const char *path,
+                          void *slot)
+{
+    (void)field;
+    (void)slot;
+    const char *text = json_string_value(value);
+    if (text != NULL && strcmp(text, "fork") == 0)
+        return 0;
+    return hc_yaml_problem(r->yaml, path, r->problem, "expected fork");
+}
+
+static int read_warm(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    static const struct field fields[] = {
+        {"kind", read_warm_kind, 0, true, 0, NULL, NULL},
+        {"files", read_list, offsetof(struct hc_runtime, warm_files), false, 0, is_file_name, "a file name"},
+        {"native", read_text, offsetof(struct hc_runtime, warm_native), true, 0, is_file_name, "a file name"},
+        {"modules", read_list, offsetof(struct hc_runtime, warm_modules), false, 0, is_module,
+         "a module's name"},
+        {"cold_for", read_list, offsetof(struct hc_runtime, warm_cold_for), false, 0, is_module,
+         "the beginning of a variable's name"},
+    };
+    (void)field;
+    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+}
+
 static int read_path(struct reader *r, struct hc_runtime *runtime, json_t *value, const char *path)
 {
     static const char expected[] = "a path below /etc, /usr, /opt, /var/cache or /var/lib";
@@ -571,6 +603,7 @@ static const struct field manifest_fields[] = {
     {"version", read_version, 0, true, 0, NULL, NULL},
     {"error", read_error, 0, false, 0, NULL, NULL},
     {"digest", read_list, AT(digest), false, 0, is_absolute, "an absolute path"},
+    {"warm", read_warm, 0, false, 0, NULL, NULL},
     {"install", read_text, AT(install), true, 0, is_text, "a hint how to install it"},
     {"notes", read_text, AT(notes), false, 0, NULL, NULL},
 };
@@ -697,14 +730,21 @@ static void rules_done(struct hc_error_rules *rules)
 
 void hc_runtime_done(struct hc_runtime *runtime)
 {
-    struct hc_strings *lists[] = {&runtime->aliases, &runtime->extensions,      &runtime->interpreters,
-                                  &runtime->run,     &runtime->check,           &runtime->compile,
-                                  &runtime->digest,  &runtime->version_command, NULL};
-    char *texts[] = {runtime->manifest_path,   runtime->name,
-                     runtime->title,           runtime->file,
-                     runtime->compile_output,  runtime->install,
-                     runtime->notes,           runtime->missing,
-                     runtime->version_pattern, NULL};
+    struct hc_strings *lists[] = {&runtime->aliases,      &runtime->extensions,      &runtime->interpreters,
+                                  &runtime->run,          &runtime->check,           &runtime->compile,
+                                  &runtime->digest,       &runtime->version_command, &runtime->warm_files,
+                                  &runtime->warm_modules, &runtime->warm_cold_for,   NULL};
+    char *texts[] = {runtime->manifest_path,
+                     runtime->name,
+                     runtime->title,
+                     runtime->file,
+                     runtime->compile_output,
+                     runtime->install,
+                     runtime->notes,
+                     runtime->missing,
+                     runtime->version_pattern,
+                     runtime->warm_native,
+                     NULL};
 
     for (size_t i = 0; lists[i]; i++)
         hc_strings_done(lists[i]);

@@ -55,6 +55,9 @@ struct hc_runtime_path {
     bool required;
 };
 
+/* In the cells' template. */
+#define HC_WARM_FOLDER "/run/hotcell/warm"
+
 enum hc_error_style {
     HC_ERROR_STYLE_NONE = 0, /* by rules, if there are any */
     HC_ERROR_STYLE_PYTHON,
@@ -96,9 +99,15 @@ struct hc_runtime {
     bool version_regex_made;
     enum hc_error_style error_style;
     struct hc_error_rules error_rules;
-    unsigned error_exit_code;     /* of a program that an error ended which nobody caught; 0: not known */
-    struct hc_strings digest;     /* wildcards not expanded */
-    char *install, *notes;        /* notes may be NULL */
+    unsigned error_exit_code; /* of a program that an error ended which nobody caught; 0: not known */
+    struct hc_strings digest; /* wildcards not expanded */
+    char *install, *notes;    /* notes may be NULL */
+    /* How an interpreter is kept ready; warm_native NULL: not at all. */
+    struct hc_strings warm_files;   /* below share/warm; the host sees them in HC_WARM_FOLDER */
+    char *warm_native;              /* beside hotcell's programs; likewise */
+    struct hc_strings warm_modules; /* imported before the first run; what is not there is left out */
+    struct hc_strings
+        warm_cold_for; /* beginnings of environment variables that only a fresh interpreter heeds */
     const char *interpreter_path; /* one of interpreters; NULL when none is an executable file */
     char *missing;                /* NULL, or what is not there and how to get it */
 };
