@@ -54,7 +54,9 @@ enum hc_host_state { HC_HOST_NONE, HC_HOST_STARTING, HC_HOST_IDLE, HC_HOST_BUSY,
 struct hc_host {
     enum hc_host_state state;
     uint32_t place;
-    uint32_t slot;          /* of the cell it is busy with */
+    uint32_t slot;  /* of the cell it is busy with */
+    uint32_t stage; /* why it is being ended */
+    int32_t error;
     struct hc_cell as_cell; /* its groups, process and socket; never a cell that a request can name */
 };
 

@@ -44,41 +44,40 @@ static int expect_children(struct hc_keeper *keeper)
     return hc_keeper_watch(fd, HC_SOURCE_CHILDREN, 0);
 }
 
-static void tell_ended(const struct hc_host *host, enum hc_stage stage, int error)
+/* Nothing of it is left: its place can be taken again. */
+static void clear_host(struct hc_keeper *keeper, struct hc_host *host)
 {
     static struct hc_event event;
+    struct hc_residue residue = {0};
     event = (struct hc_event){
-        .kind = HC_EVENT_HOST_ENDED, .slot = host->place, .stage = (uint32_t)stage, .error = error};
+        .kind = HC_EVENT_HOST_ENDED, .slot = host->place, .stage = host->stage, .error = host->error};
+    hc_leaf_remove(keeper, &host->as_cell, &residue);
+    hc_close_fd(&host->as_cell.init_pidfd);
+    hc_cell_clear(&host->as_cell, HC_CELL_MAX + host->place);
+    host->state = HC_HOST_NONE;
     hc_keeper_send(&event, NULL, 0);
 }
 
-/* Takes the process down; its groups go when it is reaped. */
+/* Takes the process down, and the cells that wait for it; the rest comes when it is reaped. */
 static void fell_host(struct hc_keeper *keeper, struct hc_host *host, enum hc_stage stage, int error)
 {
     struct hc_cell *own = &host->as_cell;
-    bool busy = host->state == HC_HOST_BUSY;
     if (host->state == HC_HOST_ENDED)
         return;
     host->state = HC_HOST_ENDED;
+    host->stage = (uint32_t)stage;
+    host->error = error;
     hc_leaf_kill(own);
-    if (own->init_pid > 0)
+    if (own->init_pid > 0 && !own->reaped)
         (void)kill(own->init_pid, SIGKILL);
     hc_close_fd(&own->init_socket);
-    tell_ended(host, stage, error);
-    if (busy && keeper->cells[host->slot].state == HC_CELL_WARMING)
-        hc_cell_fail(&keeper->cells[host->slot], HC_STAGE_FORK, -EPIPE);
     for (uint32_t slot = 0; slot < HC_CELL_MAX; slot++) {
         struct hc_cell *cell = &keeper->cells[slot];
         if (cell->state == HC_CELL_WARMING && cell->warm && cell->host == host->place)
             hc_cell_fail(cell, HC_STAGE_FORK, -EPIPE);
     }
-    if (own->init_pid <= 0 || own->reaped) { /* it never lived */
-        struct hc_residue residue = {0};
-        hc_leaf_remove(keeper, own, &residue);
-        hc_close_fd(&own->init_pidfd);
-        hc_cell_clear(own, HC_CELL_MAX + host->place);
-        host->state = HC_HOST_NONE;
-    }
+    if (own->init_pid <= 0 || own->reaped)
+        clear_host(keeper, host);
 }
 
 void hc_host_start(struct hc_keeper *keeper, struct hc_host *host, const struct hc_request *request,
@@ -360,15 +359,10 @@ static struct hc_cell *cell_of(struct hc_keeper *keeper, pid_t pid, bool *ret_is
 static void host_ended(struct hc_keeper *keeper, struct hc_host *host, const siginfo_t *info)
 {
     host->as_cell.reaped = true;
-    if (host->state != HC_HOST_ENDED) {
+    if (host->state == HC_HOST_ENDED)
+        clear_host(keeper, host);
+    else
         fell_host(keeper, host, HC_STAGE_FORK, info->si_code == CLD_EXITED ? -ECHILD : -EINTR);
-        return;
-    }
-    struct hc_residue residue = {0};
-    hc_leaf_remove(keeper, &host->as_cell, &residue);
-    hc_close_fd(&host->as_cell.init_pidfd);
-    hc_cell_clear(&host->as_cell, HC_CELL_MAX + host->place);
-    host->state = HC_HOST_NONE;
 }
 
 void hc_children_serve(struct hc_keeper *keeper)

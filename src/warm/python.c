@@ -3,7 +3,7 @@
  *
  * The functions are for share/warm/python/sitecustomize.py alone, and are gone from sys.modules before a
  * program runs. */
-#define Py_LIMITED_API 0x03090000
+#define Py_LIMITED_API 0x030a0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -11,6 +11,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Exported by every version, though not declared in the limited headers. */
+extern void PyThreadState_DeleteCurrent(void);
 
 static struct hc_warm_job job;
 
@@ -32,6 +38,33 @@ static int count_threads(void)
     return count;
 }
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#define HUGE_BYTES (2ul * 1024 * 1024)
+
+/* Huge pages make both the children's fork and their end cheaper: one entry to copy and to drop instead of
+ * 512. Where the kernel does not know how (before 6.1) nothing is lost. */
+static void collapse_memory(void)
+{
+    char line[512], protection[8], path[256];
+    unsigned long from, to, inode;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        path[0] = '\0';
+        if (sscanf(line, "%lx-%lx %7s %*s %*s %lu %255s", &from, &to, protection, &inode, path) < 4 ||
+            inode != 0 || strncmp(protection, "rw", 2) != 0 ||
+            (path[0] != '\0' && strcmp(path, "[heap]") != 0))
+            continue;
+        unsigned long first = (from + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES,
+                      last = to / HUGE_BYTES * HUGE_BYTES;
+        if (last > first)
+            (void)madvise((void *)first, last - first, MADV_COLLAPSE);
+    }
+    if (maps != NULL)
+        (void)fclose(maps);
+}
+
 PyDoc_STRVAR(up_doc, "up() -> None\n\nTells the keeper that everything is imported. OSError EBUSY: an import "
                      "has left a thread "
                      "behind, and a fork would lose it.");
@@ -44,6 +77,7 @@ static PyObject *up(PyObject *self, PyObject *unused)
     int threads = count_threads();
     if (threads != 1)
         return failed(threads < 0 ? threads : -EBUSY);
+    collapse_memory();
     int error = hc_warm_tell(&report);
     if (error < 0)
         return failed(error);
@@ -115,21 +149,289 @@ static PyObject *begin(PyObject *self, PyObject *unused)
     return Py_BuildValue("(NN)", arguments, environment);
 }
 
-PyDoc_STRVAR(go_doc, "go() -> None\n\nReturns when the library has judged this process and let it go.");
+/* ---- the program ----
+ *
+ * Run from here, not by returning into the interpreter's own start: taking an interpreter apart at its end
+ * touches every page that the child still shares with its host, which costs more than most programs. What a
+ * program can see of an end is done in the same order as Py_FinalizeEx does it; the rest is left to the
+ * kernel. */
 
-static PyObject *go(PyObject *self, PyObject *unused)
+/* A thread state of its own, so that no frame of ours lies below the program's. The old one's frames are
+ * never returned to. One more state stands in between: the interpreter would give us the old one's memory as
+ * it is if it had no other, and only a state that is made while the thread has none becomes the one that
+ * PyGILState_Ensure finds. */
+static int renew_thread_state(void)
 {
+    PyThreadState *old = PyThreadState_Get();
+    PyInterpreterState *interpreter = PyThreadState_GetInterpreter(old);
+    PyThreadState *between = PyThreadState_New(interpreter);
+    if (between == NULL)
+        return -ENOMEM;
+    PyThreadState_Clear(old);
+    PyThreadState_DeleteCurrent();
+    PyThreadState *fresh = PyThreadState_New(interpreter);
+    if (fresh == NULL)
+        return -ENOMEM;
+    PyEval_RestoreThread(fresh);
+    PyThreadState_Clear(between);
+    PyThreadState_Delete(between);
+    return 0;
+}
+
+/* Borrowed; NULL without an exception when it is not there. */
+static PyObject *loaded_module(const char *name)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    return modules != NULL ? PyDict_GetItemString(modules, name) : NULL;
+}
+
+static void call(const char *module, const char *function)
+{
+    PyObject *loaded = loaded_module(module);
+    if (loaded == NULL || loaded == Py_None)
+        return;
+    PyObject *result = PyObject_CallMethod(loaded, function, NULL);
+    if (result == NULL)
+        PyErr_WriteUnraisable(loaded);
+    Py_XDECREF(result);
+}
+
+/* Up to 3.12 the main thread holds a lock that its thread state lets go when it ends; the new state has to
+ * hold one. */
+static void renew_main_thread(void)
+{
+    PyObject *threading = loaded_module("threading");
+    PyObject *main_thread = threading != NULL ? PyObject_GetAttrString(threading, "_main_thread") : NULL;
+    if (main_thread != NULL && PyObject_HasAttrString(main_thread, "_set_tstate_lock")) {
+        PyObject *result = PyObject_CallMethod(main_thread, "_set_tstate_lock", NULL);
+        Py_XDECREF(result);
+    }
+    Py_XDECREF(main_thread);
+    PyErr_Clear();
+}
+
+static int flush(const char *stream)
+{
+    PyObject *file = PySys_GetObject(stream);
+    if (file == NULL || file == Py_None)
+        return 0;
+    PyObject *closed = PyObject_GetAttrString(file, "closed");
+    int is_closed = closed != NULL ? PyObject_IsTrue(closed) : 0;
+    Py_XDECREF(closed);
+    PyErr_Clear();
+    if (is_closed > 0)
+        return 0;
+    PyObject *result = PyObject_CallMethod(file, "flush", NULL);
+    int failed_here = result == NULL;
+    if (failed_here)
+        PyErr_WriteUnraisable(file);
+    Py_XDECREF(result);
+    return failed_here;
+}
+
+static void flush_quietly(void)
+{
+    static const char *const streams[] = {"stderr", "stdout"};
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    for (int i = 0; i < 2; i++) {
+        PyObject *file = PySys_GetObject(streams[i]);
+        PyObject *result = file != NULL && file != Py_None ? PyObject_CallMethod(file, "flush", NULL) : NULL;
+        Py_XDECREF(result);
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, trace);
+}
+
+/* As the interpreter reads a SystemExit: nothing is 0, a number is itself, anything else is said and is 1. */
+static int code_of_exit(void)
+{
+    PyObject *type, *value, *trace;
+    int code = 0;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *inner = value != NULL ? PyObject_GetAttrString(value, "code") : NULL;
+    PyErr_Clear();
+    if (inner != NULL && inner != Py_None) {
+        if (PyLong_Check(inner)) {
+            code = (int)PyLong_AsLong(inner);
+        } else {
+            PyObject *err = PySys_GetObject("stderr");
+            if (err != NULL && err != Py_None)
+                (void)PyFile_WriteObject(inner, err, Py_PRINT_RAW);
+            PySys_WriteStderr("\n");
+            code = 1;
+        }
+        PyErr_Clear();
+    }
+    Py_XDECREF(inner);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return code;
+}
+
+static int code_of_exception(int *ret_interrupted)
+{
+    if (PyErr_ExceptionMatches(PyExc_SystemExit))
+        return code_of_exit();
+    *ret_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    PyErr_Print();
+    return 1;
+}
+
+/* compile() and exec(), called from no frame at all. */
+static PyObject *run_source(PyObject *source, PyObject *name, PyObject *globals)
+{
+    PyObject *builtins = PyEval_GetBuiltins();
+    PyObject *compile = builtins != NULL ? PyDict_GetItemString(builtins, "compile") : NULL;
+    if (compile == NULL)
+        return NULL;
+    PyObject *code = PyObject_CallFunction(compile, "OOsii", source, name, "exec", 0, 1);
+    if (code == NULL)
+        return NULL;
+    PyObject *result = PyEval_EvalCode(code, globals, globals);
+    Py_DECREF(code);
+    return result;
+}
+
+/* Names with one underscore go first, then all but the builtins: as _PyModule_ClearDict. */
+static void clear_module(PyObject *globals)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        PyObject *names = PyDict_Keys(globals);
+        Py_ssize_t count = names != NULL ? PyList_Size(names) : 0;
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *name = PyList_GetItem(names, i);
+            const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+            int underscored = text != NULL && text[0] == '_' && text[1] != '_';
+            if (text != NULL && PyDict_GetItem(globals, name) != Py_None &&
+                (pass == 0 ? underscored : strcmp(text, "__builtins__") != 0))
+                (void)PyDict_SetItem(globals, name, Py_None);
+            PyErr_Clear();
+        }
+        Py_XDECREF(names);
+    }
+}
+
+/* The program's own modules, __main__ last imported and so first gone; what the host has imported stays as it
+ * is. */
+static void forget_modules(PyObject *ours)
+{
+    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *names = modules != NULL ? PyDict_Keys(modules) : NULL;
+    PyObject *alive = PyList_New(0);
+    for (Py_ssize_t i = 0; names != NULL && alive != NULL && i < PyList_Size(names); i++) {
+        PyObject *name = PyList_GetItem(names, i);
+        PyObject *module_there = PyDict_GetItem(modules, name);
+        const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+        int is_main = text != NULL && strcmp(text, "__main__") == 0;
+        if (module_there == NULL || module_there == Py_None || (!is_main && PySet_Contains(ours, name) != 0))
+            continue;
+        PyObject *weak = PyWeakref_NewRef(module_there, NULL);
+        if (weak != NULL)
+            (void)PyList_Append(alive, weak);
+        Py_XDECREF(weak);
+        PyErr_Clear();
+        (void)PyDict_SetItem(modules, name, Py_None);
+    }
+    Py_XDECREF(names);
+    (void)PyGC_Collect();
+    for (Py_ssize_t i = alive != NULL ? PyList_Size(alive) : 0; i > 0; i--) {
+        PyObject *left = PyWeakref_GetObject(PyList_GetItem(alive, i - 1));
+        if (left == NULL || !PyModule_Check(left))
+            continue;
+        Py_INCREF(left);
+        clear_module(PyModule_GetDict(left));
+        Py_DECREF(left);
+    }
+    PyErr_Clear();
+    (void)PyGC_Collect();
+}
+
+static _Noreturn void leave(int code, int interrupted, PyObject *ours)
+{
+    call("threading", "_shutdown");
+    call("atexit", "_run_exitfuncs");
+    int unwritten = flush("stdout");
+    unwritten |= flush("stderr");
+    (void)PyGC_Collect();
+    static const char *const streams[][2] = {
+        {"stdin", "__stdin__"}, {"stdout", "__stdout__"}, {"stderr", "__stderr__"}};
+    for (int i = 0; i < 3; i++) {
+        PyObject *original = PySys_GetObject(streams[i][1]);
+        if (original != NULL)
+            (void)PySys_SetObject(streams[i][0], original);
+    }
+    static const char *const special[] = {
+        "path",     "argv",           "ps1",        "ps2",       "last_type",          "last_value",
+        "last_exc", "last_traceback", "path_hooks", "meta_path", "path_importer_cache"};
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if (PySys_GetObject(special[i]) != NULL)
+            (void)PySys_SetObject(special[i], Py_None);
+    forget_modules(ours);
+    unwritten |= flush("stdout");
+    unwritten |= flush("stderr");
+    (void)fflush(NULL);
+    if (interrupted) {
+        (void)signal(SIGINT, SIG_DFL);
+        (void)kill(getpid(), SIGINT);
+    }
+    _exit(unwritten ? 120 : code & 0xff);
+}
+
+PyDoc_STRVAR(
+    run_doc,
+    "run(path, modules)\n\nWaits until the library has judged this process and let it go, then runs the file "
+    "as "
+    "__main__ and ends the process as the interpreter would. modules: a set of names, those of the host.");
+
+static PyObject *read_file(const char *path)
+{
+    PyObject *io = PyImport_ImportModule("io");
+    PyObject *file = io != NULL ? PyObject_CallMethod(io, "open", "ss", path, "rb") : NULL;
+    PyObject *bytes = file != NULL ? PyObject_CallMethod(file, "read", NULL) : NULL;
+    PyObject *closed = file != NULL ? PyObject_CallMethod(file, "close", NULL) : NULL;
+    Py_XDECREF(closed);
+    Py_XDECREF(file);
+    Py_XDECREF(io);
+    return bytes;
+}
+
+static PyObject *run(PyObject *self, PyObject *arguments)
+{
+    const char *path;
+    PyObject *ours;
+    int interrupted = 0;
     (void)self;
-    (void)unused;
+    if (!PyArg_ParseTuple(arguments, "sO", &path, &ours))
+        return NULL;
+    Py_INCREF(ours);
+    PyObject *name = PyUnicode_FromString(path);
+    PyObject *globals = PyModule_GetDict(loaded_module("__main__"));
+    if (name == NULL || renew_thread_state() != 0)
+        _exit(127);
+    renew_main_thread();
     hc_warm_go(&job);
-    Py_RETURN_NONE;
+    PyObject *source = read_file(path);
+    PyObject *result = source != NULL ? run_source(source, name, globals) : NULL;
+    Py_XDECREF(source);
+    flush_quietly();
+    int exits = result == NULL && PyErr_ExceptionMatches(PyExc_SystemExit);
+    int code = result == NULL ? code_of_exception(&interrupted) : 0;
+    Py_XDECREF(result);
+    for (int i = 0; !exits && i < 2; i++) {
+        (void)PyDict_DelItemString(globals, i == 0 ? "__file__" : "__cached__");
+        PyErr_Clear();
+    }
+    leave(code, interrupted, ours);
 }
 
 static PyMethodDef methods[] = {
     {"up", up, METH_NOARGS, up_doc},
     {"serve", serve, METH_NOARGS, serve_doc},
     {"begin", begin, METH_NOARGS, begin_doc},
-    {"go", go, METH_NOARGS, go_doc},
+    {"run", run, METH_VARARGS, run_doc},
     {NULL, NULL, 0, NULL},
 };
 

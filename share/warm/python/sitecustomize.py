@@ -1,8 +1,8 @@
 """Makes a Python interpreter a warm host.
 
 The host is started as `python3 main.py` with this folder on PYTHONPATH, so this file runs at the end of the interpreter's start, before
-the program would be read. It imports what the runtime's manifest names and waits; each child returns from here into the very start that
-it was taken out of, and so finds, reads and runs its own main.py exactly as a cold interpreter does. Nothing of hotcell is in its frames.
+a program would be read. It imports what the runtime's manifest names and waits for orders. Each child stands in a cell of its own when
+serve() returns in it; it does here what the interpreter would do next, and runs main.py without a frame of ours below it.
 """
 
 
@@ -31,10 +31,13 @@ def _host():
             __import__(name)
         except ImportError as error:
             sys.stderr.write(f"{name}: {error}\n")
+    import atexit  # noqa: F401
+    import builtins
+    import importlib.machinery
+
     os.environ.clear()
     os.environ.update(before)
-    present = frozenset(sys.modules)
-    _prepare_reseeding(sys.modules)
+    ours = frozenset(sys.modules)
     gc.collect()
     gc.freeze()
     warm.up()
@@ -42,23 +45,36 @@ def _host():
 
     # A child, alone in its cell, waiting.
     _reseed(sys.modules, os.urandom)
+    _rehearse()
     arguments, environment = warm.begin()
+    _take_environment(os.environ, environment)
+    program = os.path.join(os.getcwd(), arguments[1])
     sys.argv[1:] = arguments[2:]
     sys.orig_argv[:] = arguments
-    fresh = dict(item.split("=", 1) for item in environment)
-    for name in set(os.environ) - set(fresh):
-        del os.environ[name]
-    for name, value in fresh.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
-    _leave_quickly(sys.modules, present)
-    warm.go()
+    sys.path.insert(0, os.path.dirname(program))
+    loader = importlib.machinery.SourceFileLoader("__main__", program)
+    sys.modules["__main__"] = _main_module(type(sys), loader, builtins, program)
+    warm.run(program, ours)
 
 
-def _prepare_reseeding(modules):
-    """Everything lazy that the children need is done once, in the host."""
-    if "numpy.random" in modules:
-        modules["numpy.random"].seed()
+def _main_module(module_type, loader, builtins, program):
+    """A module that was made after the host's freeze: the collector has to see it when the program ends."""
+    module = module_type("__main__")
+    module.__loader__ = loader
+    module.__annotations__ = {}
+    module.__builtins__ = builtins
+    module.__file__ = program
+    module.__cached__ = None
+    return module
+
+
+def _take_environment(present, items):
+    wanted = dict(item.split("=", 1) for item in items)
+    for name in set(present) - set(wanted):
+        del present[name]
+    for name, value in wanted.items():
+        if present.get(name) != value:
+            present[name] = value
 
 
 def _reseed(modules, urandom):
@@ -76,20 +92,21 @@ def _reseed(modules, urandom):
         process.current_process().authkey = urandom(32)
 
 
-def _leave_quickly(modules, present):
-    """The host's modules are not taken apart when a child ends: that would copy every page they lie on. What the program made itself
-    ends as always."""
-    import atexit
+def _rehearse():
+    """Touches the pages that every program is about to touch, while nobody waits for it."""
+    import io
 
-    kept = []
-
-    def keep():
-        for name in present:
-            if name in modules and name not in ("builtins", "sys", "__main__"):
-                kept.append(modules.pop(name))
-
-    atexit.register(keep)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    program = (
+        "import math, sys, re, os\n"
+        "class A:\n    def __init__(self, a): self.a = a\n"
+        "def f(n):\n    return 1 if n < 2 else n * f(n - 1)\n"
+        "x = {i: [str(i), i / 3] for i in range(9)}\n"
+        "try:\n    f(9) + x[99]\nexcept KeyError as error:\n    str(error)\n"
+        "print(f(20), A(3).a, x, sum(i * i for i in range(9)), '%.3f' % math.pi, sorted(x), file=out)\n"
+    )
+    exec(compile(program.encode(), "rehearsal", "exec"), {"out": out})
+    out.flush()
 
 
 _host()
-del _host, _prepare_reseeding, _reseed, _leave_quickly
