@@ -26,7 +26,8 @@ static const struct hc_option own_options[] = {
 };
 
 /* Taken over from `run`: limits, and what is decided for all items alike. */
-static const char *const shared_options[] = {"profile", "deterministic", "min-grade", "allow", "store"};
+static const char *const shared_options[] = {"profile", "deterministic", "min-grade", "allow",
+                                             "store",   "cold",          "warm"};
 
 struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX];
 
@@ -92,6 +93,13 @@ static int set_policy(struct hc_spec *spec, const char *name, const char *value,
 {
     if (strcmp(name, "profile") == 0)
         return hc_option_text(&spec->profile, value);
+    if (strcmp(name, "cold") == 0 || strcmp(name, "warm") == 0) {
+        enum hc_warmth wanted = strcmp(name, "cold") == 0 ? HC_WARMTH_COLD : HC_WARMTH_WARM;
+        if (spec->warmth != HC_WARMTH_DEFAULT && spec->warmth != wanted)
+            return hc_refuse(refusal, HC_CAUSE_FIELD, "warm", "--cold and --warm exclude each other");
+        spec->warmth = wanted;
+        return 0;
+    }
     if (strcmp(name, "min-grade") == 0) {
         if (strlen(value) != 1 || value[0] < 'A' || value[0] > 'D')
             return bad(refusal, name, value, "wanted A, B, C or D");

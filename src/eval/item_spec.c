@@ -32,6 +32,7 @@ static int take_defaults(struct hc_spec *spec, const struct hc_spec *defaults)
     spec->allow_layers = defaults->allow_layers;
     spec->min_grade = defaults->min_grade;
     spec->deterministic = defaults->deterministic;
+    spec->warmth = defaults->warmth;
     int error = set_text(&spec->profile, defaults->profile);
     return error == 0 ? set_text(&spec->seed, defaults->seed) : error;
 }

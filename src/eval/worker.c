@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define CELLS_AHEAD 4
+#define WARM_CELLS  3
 
 struct worker {
     const struct hc_worker_setup *setup;
@@ -88,7 +89,10 @@ int hc_eval_worker(int socket, const struct hc_worker_setup *setup)
 {
     struct worker worker = {.setup = setup, .socket = socket};
     struct hc_engine_options options = {.allow_layers = setup->defaults->allow_layers,
-                                        .cells_ahead = CELLS_AHEAD};
+                                        .cells_ahead = CELLS_AHEAD,
+                                        .warm_cells =
+                                            setup->defaults->warmth != HC_WARMTH_COLD ? WARM_CELLS : 0,
+                                        .warm_where_it_gains = true};
     struct hc_problem problem = {0};
     char message[256] = "";
     int error = hc_engine_open(&options, &worker.engine, &problem);

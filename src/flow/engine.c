@@ -536,6 +536,9 @@ static void settle_warmth(struct hc_engine *engine, const struct hc_job *job, co
     if (!command->whole_program || job->spec.warmth == HC_WARMTH_COLD || engine->options.warm_cells == 0 ||
         hc_warm_unfit(&engine->warm, job, command->runtime) != NULL)
         return;
+    if (engine->options.warm_where_it_gains && job->spec.warmth == HC_WARMTH_DEFAULT &&
+        !hc_warm_gains(job, command->runtime))
+        return;
     execution->warm_place = hc_warm_place(&engine->warm, command->runtime);
     execution->warm_wait_ms = job->spec.warmth == HC_WARMTH_WARM ? WARM_WAIT_MS : 0;
 }
@@ -568,6 +571,14 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
     if (error != 0)
         return error;
     settle_warmth(engine, job, command, &execution);
+    if (command->whole_program && job->spec.warmth == HC_WARMTH_WARM) {
+        error = hc_engine_await_warm(engine, job->language, 1, WARM_WAIT_MS, &job->refusal);
+        if (error == HC_REFUSED)
+            hc_job_refuse(job);
+        if (error != 0)
+            return error;
+        execution.warm_only = true;
+    }
     error = hc_execute(engine->hall, &execution, ret_outcome);
     if (error == 0 && execution.warm_place >= 0)
         *(ret_outcome->warm ? &engine->warm.hits : &engine->warm.misses) += 1;
@@ -894,7 +905,7 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
     return error < 0 && error != -ENOMEM ? (fault(job, HC_STAGE_CAPTURE, error), 0) : error < 0 ? error : 0;
 }
 
-int hc_engine_await_warm(struct hc_engine *engine, const char *language, int timeout_ms,
+int hc_engine_await_warm(struct hc_engine *engine, const char *language, unsigned wanted, int timeout_ms,
                          struct hc_refusal *refusal)
 {
     const struct hc_runtime *runtime = hc_runtime_by_name(engine->runtimes, language);
@@ -909,7 +920,7 @@ int hc_engine_await_warm(struct hc_engine *engine, const char *language, int tim
         *refusal = job->refusal;
     if (error != 0)
         return error;
-    error = hc_warm_await(&engine->warm, engine->hall, runtime, timeout_ms, &failure);
+    error = hc_warm_await(&engine->warm, engine->hall, runtime, wanted, timeout_ms, &failure);
     if (error < 0)
         return hc_refuse(refusal, HC_CAUSE_HOST, "warm", "the warm host of %.60s: %s: %s%s%.200s", language,
                          hc_stage_names[failure.stage], strerror(-error),

@@ -12,6 +12,7 @@ struct hc_engine_options {
     const char *only_language; /* the one runtime that is needed; NULL: all */
     unsigned cells_ahead;      /* empty cells that are kept ready */
     unsigned warm_cells;       /* ready cells per runtime that can be kept warm; 0: all runs are cold */
+    bool warm_where_it_gains;  /* ready cells only for programs that name a module which lies ready */
     uint32_t fault_program, fault_nth; /* test builds */
 };
 
@@ -32,9 +33,9 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
 void hc_engine_leave(struct hc_engine *engine);
 void hc_engine_close(struct hc_engine *engine);
 
-/* Builds the hall and waits until the warm cells of `language` are ready. 0; HC_REFUSED: they can't be,
- * `refusal` says why; negative errno: a fault. */
-int hc_engine_await_warm(struct hc_engine *engine, const char *language, int timeout_ms,
+/* Builds the hall and waits until `wanted` warm cells of `language` (at most warm_cells) are ready. 0;
+ * HC_REFUSED: they can't be, `refusal` says why; negative errno: a fault. */
+int hc_engine_await_warm(struct hc_engine *engine, const char *language, unsigned wanted, int timeout_ms,
                          struct hc_refusal *refusal);
 
 /* Runs that found a ready cell, and that fit one and found none. */

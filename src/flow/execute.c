@@ -635,7 +635,7 @@ static int take_cell(struct running *run, int warm_place)
         int error = hc_hall_take_warm(run->hall, (uint32_t)warm_place, run->execution->warm_wait_ms,
                                       WARM_AGE_MAX_US, &run->cell);
         outcome->warm = outcome->made_ahead = error == 0;
-        if (error != -EAGAIN)
+        if (error != -EAGAIN || run->execution->warm_only)
             return error;
     }
     return hc_hall_take_cell(run->hall, &run->cell, &outcome->made_ahead, &outcome->failure);
@@ -676,9 +676,10 @@ int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struc
     int error = execute_once(hall, execution, execution->warm_place, ret_outcome);
     /* A ready cell that did not wake has run nothing of the program: an empty one does it. Layers that are
      * missing are missing. */
-    bool asleep = error == 0 && ret_outcome->warm && ret_outcome->started == HC_NEVER_STARTED &&
-                  ret_outcome->layers.missing < 0 && !ret_outcome->grade_too_low &&
-                  !ret_outcome->hits.cancelled && ret_outcome->failure.stage != HC_STAGE_HALL_KEEPER;
+    bool asleep = error == 0 && ret_outcome->warm && !execution->warm_only &&
+                  ret_outcome->started == HC_NEVER_STARTED && ret_outcome->layers.missing < 0 &&
+                  !ret_outcome->grade_too_low && !ret_outcome->hits.cancelled &&
+                  ret_outcome->failure.stage != HC_STAGE_HALL_KEEPER;
     if (!asleep)
         return error;
     error = hc_execute_end(hall, ret_outcome);

@@ -26,6 +26,7 @@ struct hc_execution {
     bool live_visible_err;
     int cancel_fd;    /* readable: the caller wants the run to end; -1: none */
     int warm_place;   /* of the warm host whose cells fit; -1: an empty cell */
+    bool warm_only;   /* a ready cell or none */
     int warm_wait_ms; /* how long to wait for one; with none in time an empty cell is taken */
     /* Called once when the program has been let go: work of ours that can overlap with its run. */
     void (*meanwhile)(void *context);

@@ -225,6 +225,16 @@ const char *hc_warm_unfit(const struct hc_warm *warm, const struct hc_job *job,
     return NULL;
 }
 
+bool hc_warm_gains(const struct hc_job *job, const struct hc_runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->warm_modules.count; i++) {
+        const char *name = runtime->warm_modules.items[i];
+        if (memmem(job->spec.code, job->spec.code_bytes, name, strlen(name)) != NULL)
+            return true;
+    }
+    return false;
+}
+
 void hc_warm_refill(struct hc_warm *warm, struct hc_hall *hall)
 {
     for (uint32_t place = 0; place < HC_HOST_MAX; place++) {
@@ -241,14 +251,14 @@ void hc_warm_refill(struct hc_warm *warm, struct hc_hall *hall)
 }
 
 int hc_warm_await(struct hc_warm *warm, struct hc_hall *hall, const struct hc_runtime *runtime,
-                  int timeout_ms, struct hc_setup_failure *ret_failure)
+                  unsigned wanted, int timeout_ms, struct hc_setup_failure *ret_failure)
 {
     int place = hc_warm_place(warm, runtime);
     uint64_t deadline_us = hc_now_us() + (uint64_t)timeout_ms * 1000;
     if (place < 0)
         return -ESRCH;
     hc_warm_refill(warm, hall);
-    while (hc_hall_warm_ready(hall, (uint32_t)place) < warm->hosts[place].target) {
+    while (hc_hall_warm_ready(hall, (uint32_t)place) < wanted) {
         uint64_t now_us = hc_now_us();
         if (hc_hall_host(hall, (uint32_t)place, ret_failure) == HC_WARM_LOST) {
             ssize_t n =

@@ -43,6 +43,10 @@ int hc_warm_start(struct hc_warm *warm, struct hc_hall *hall, const struct hc_ru
 const char *hc_warm_unfit(const struct hc_warm *warm, const struct hc_job *job,
                           const struct hc_runtime *runtime);
 
+/* Whether the program's text names one of the modules that the host has imported: a guess, and nothing but
+ * speed hangs on it. */
+bool hc_warm_gains(const struct hc_job *job, const struct hc_runtime *runtime);
+
 /* The place of the runtime's host, -1 without one. */
 int hc_warm_place(const struct hc_warm *warm, const struct hc_runtime *runtime);
 
@@ -51,6 +55,6 @@ void hc_warm_refill(struct hc_warm *warm, struct hc_hall *hall);
 
 /* Waits until the runtime's cells are ready, or timeout_ms. 0, -ETIMEDOUT, or why the host was lost. */
 int hc_warm_await(struct hc_warm *warm, struct hc_hall *hall, const struct hc_runtime *runtime,
-                  int timeout_ms, struct hc_setup_failure *ret_failure);
+                  unsigned wanted, int timeout_ms, struct hc_setup_failure *ret_failure);
 
 #endif
