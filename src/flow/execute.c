@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -312,6 +313,16 @@ static uint64_t check_clocks(struct running *run)
     return sample_us < sleep_us ? sample_us : sleep_us;
 }
 
+/* Of a warm cell the keeper sees the end, and it outlives our killing the cell: that end is our own doing,
+ * not the program's. */
+static bool ended_by_us(const struct running *run, int wait_status)
+{
+    const struct hc_hits *hits = &run->outcome->hits;
+    bool killing = hits->killed_for_wall || hits->killed_for_cpu || hits->killed_for_output ||
+                   hits->killed_for_memory || hits->killed_for_cancel || hits->killed_for_fault;
+    return killing && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+}
+
 static void take_report(struct running *run)
 {
     struct hc_end_report report;
@@ -327,6 +338,8 @@ static void take_report(struct running *run)
         run->execed = true;
         outcome->started = HC_STARTED;
         outcome->exec_at_ns = report.at_ns;
+    } else if (report.kind == HC_END_EXITED && ended_by_us(run, report.wait_status)) {
+        run->init_gone = true;
     } else if (report.kind == HC_END_EXITED) {
         run->exited = true;
         outcome->exited = true;
