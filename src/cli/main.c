@@ -20,6 +20,8 @@ const struct hc_command hc_commands[] = {
     {"doctor", "[--json]",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
+    {"bench", "[options]", "Measures what a run costs here, beside the bare command and other sandboxes.",
+     hc_bench_options_table, 0, hc_cli_bench},
     {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
     {"version", "", "Prints the version.", NULL, 0, hc_cli_version},
 };
@@ -38,6 +40,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_runtimes_option_count;
         else if (found.options == hc_eval_options_table)
             found.option_count = hc_eval_options_fill();
+        else if (found.options == hc_bench_options_table)
+            found.option_count = hc_bench_option_count;
         else if (found.options == hc_doctor_options)
             found.option_count = hc_doctor_option_count;
         return &found;

@@ -933,3 +933,15 @@ void hc_engine_warm_counts(const struct hc_engine *engine, uint64_t *ret_hits, u
     *ret_hits = engine->warm.hits;
     *ret_misses = engine->warm.misses;
 }
+
+int hc_engine_hall(struct hc_engine *engine, struct hc_hall **ret_hall, struct hc_refusal *refusal)
+{
+    hc_autofree struct hc_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return -ENOMEM;
+    int error = need_hall(engine, job);
+    if (error == HC_REFUSED)
+        *refusal = job->refusal;
+    *ret_hall = engine->hall;
+    return error;
+}

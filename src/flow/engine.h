@@ -38,6 +38,10 @@ void hc_engine_close(struct hc_engine *engine);
 int hc_engine_await_warm(struct hc_engine *engine, const char *language, unsigned wanted, int timeout_ms,
                          struct hc_refusal *refusal);
 
+/* The engine's hall, built if need be; for measurements and self-tests, which run commands that are no
+ * runtime's. As above. */
+int hc_engine_hall(struct hc_engine *engine, struct hc_hall **ret_hall, struct hc_refusal *refusal);
+
 /* Runs that found a ready cell, and that fit one and found none. */
 void hc_engine_warm_counts(const struct hc_engine *engine, uint64_t *ret_hits, uint64_t *ret_misses);
 

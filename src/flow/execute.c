@@ -479,6 +479,9 @@ static int serve_polls(struct running *run, const struct pollfd polls[WATCH_COUN
         error = hc_stream_read(&run->out);
     if (error == 0 && polls[WATCH_ERR].revents != 0)
         error = hc_stream_read(&run->err);
+    if (run->outcome->first_output_at_ns == 0 &&
+        run->out.capture.total_bytes + run->err.capture.total_bytes > 0)
+        run->outcome->first_output_at_ns = hc_now_ns();
     if (polls[WATCH_LIVE_OUT].revents != 0)
         hc_stream_pass(&run->out);
     if (polls[WATCH_LIVE_ERR].revents != 0)

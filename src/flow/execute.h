@@ -69,7 +69,8 @@ struct hc_outcome {
     struct hc_call *calls;
     size_t call_count;
     uint64_t calls_omitted;
-    uint64_t exec_at_ns; /* CLOCK_MONOTONIC */
+    uint64_t exec_at_ns;         /* CLOCK_MONOTONIC */
+    uint64_t first_output_at_ns; /* when the first byte was read; 0: there was none */
     struct hc_cell_facts facts;
     struct hc_layer_results layers;
     bool attested_after_exec;
