@@ -22,7 +22,18 @@
 #define CEILING_PROCESSES  4096u
 #define CEILING_MEMORY     (64ull * 1024 * 1024 * 1024)
 
+/* An identity that was read within this time is not read again: packages change by the hour, runs come by the
+ * millisecond. */
+#define IDENTITY_AGE_MAX_US 2000000u
+
+struct identity {
+    const struct hc_runtime *runtime;
+    uint64_t read_at_us;
+    char version[64], environment_sha256[65];
+};
+
 struct hc_engine {
+    struct identity identity;
     struct hc_engine_options options;
     char *programs;
     struct hc_runtimes *runtimes;
@@ -514,16 +525,25 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
 struct identify {
     struct hc_job *job;
     const struct hc_runtime *runtime;
+    struct identity *known;
 };
 
 /* Version and digest go into the record only; reading them overlaps with the run. */
 static void identify(void *context)
 {
     const struct identify *what = context;
-    if (what->job->environment_sha256[0] != '\0')
+    struct hc_job *job = what->job;
+    struct identity *known = what->known;
+    if (job->environment_sha256[0] != '\0')
         return;
-    (void)hc_runtime_version(what->runtime, what->job->runtime_version);
-    (void)hc_runtime_digest(what->runtime, what->job->environment_sha256);
+    if (known->runtime != what->runtime || hc_now_us() - known->read_at_us > IDENTITY_AGE_MAX_US) {
+        *known = (struct identity){.runtime = what->runtime};
+        (void)hc_runtime_version(what->runtime, known->version);
+        (void)hc_runtime_digest(what->runtime, known->environment_sha256);
+        known->read_at_us = hc_now_us();
+    }
+    memcpy(job->runtime_version, known->version, sizeof job->runtime_version);
+    memcpy(job->environment_sha256, known->environment_sha256, sizeof job->environment_sha256);
 }
 
 /* How long a run that has to be warm waits for its cell: the host may just be importing. */
@@ -546,7 +566,7 @@ static void settle_warmth(struct hc_engine *engine, const struct hc_job *job, co
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
                    const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
 {
-    struct identify what = {.job = job, .runtime = command->runtime};
+    struct identify what = {.job = job, .runtime = command->runtime, .known = &engine->identity};
     struct hc_execution execution = {
         .argv = (const char *const *)command->argv.items,
         .env = (const char *const *)command->env,
