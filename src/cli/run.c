@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/quantity.h"
 #include "cli/request.h"
+#include "flow/accept.h"
 #include "flow/engine.h"
 #include "store/store.h"
 
@@ -172,7 +173,8 @@ static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc
     /* The usual request needs one manifest of all: by its name, or Python's when nothing points elsewhere. */
     char only[64];
     const struct hc_spec *spec = &request->spec;
-    if (spec->language != NULL || spec->program_name == NULL) {
+    if ((spec->language != NULL || spec->program_name == NULL) &&
+        !hc_predicates_name_languages(request->predicates)) {
         (void)snprintf(only, sizeof only, "%.*s",
                        (int)strcspn(spec->language != NULL ? spec->language : "python", "@"),
                        spec->language != NULL ? spec->language : "python");

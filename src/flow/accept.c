@@ -15,6 +15,8 @@ static const char *const equals_fields[] = {"value", "trim", NULL};
 static const char *const number_fields[] = {"value", "abs", "rel", NULL};
 static const char *const pattern_field[] = {"pattern", NULL};
 static const char *const cells_fields[] = {"value", "answer_text", NULL};
+static const char *const code_field[] = {"code", NULL};
+static const char *const checker_fields[] = {"code", "language", NULL};
 static const char *const choice_fields[] = {"value", "options", NULL};
 
 const struct hc_predicate_kind hc_predicate_kinds[] = {
@@ -27,6 +29,8 @@ const struct hc_predicate_kind hc_predicate_kinds[] = {
     {"cells", cells_fields, value_field, hc_check_cells, hc_judge_cells, false},
     {"fails", cells_fields, no_fields, NULL, hc_judge_fails, true},
     {"exception", value_field, value_field, hc_check_text, hc_judge_exception, false},
+    {"asserts", code_field, code_field, hc_check_asserts, hc_judge_asserts, false},
+    {"checker", checker_fields, code_field, hc_check_checker, hc_judge_checker, false},
     {"choice", choice_fields, no_fields, NULL, NULL, false},
     {"answer_text", choice_fields, no_fields, NULL, NULL, false},
 };
@@ -141,6 +145,18 @@ int hc_predicates_of_expect(const json_t *expect, json_t **ret_predicates, struc
     }
     *ret_predicates = list;
     return 0;
+}
+
+bool hc_predicates_name_languages(const json_t *predicates)
+{
+    size_t i;
+    json_t *predicate;
+    json_array_foreach(predicates, i, predicate)
+    {
+        if (kind_of(predicate) != NULL && kind_of(predicate)->judge == hc_judge_checker)
+            return true;
+    }
+    return false;
 }
 
 static void judge(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer)

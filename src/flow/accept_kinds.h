@@ -40,6 +40,11 @@ const char *hc_check_pattern(const json_t *predicate, char room[256]);
 const char *hc_check_answers(const json_t *predicate, char room[256]);
 const char *hc_check_cells(const json_t *predicate, char room[256]);
 
+const char *hc_check_asserts(const json_t *predicate, char room[256]);
+const char *hc_check_checker(const json_t *predicate, char room[256]);
+
+void hc_judge_asserts(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer);
+void hc_judge_checker(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer);
 void hc_judge_exit_zero(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer);
 void hc_judge_stdout_equals(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer);
 void hc_judge_stdout_trim(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer);

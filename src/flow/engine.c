@@ -576,6 +576,7 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
         .allow_layers = engine->options.allow_layers,
         .min_grade = job->spec.min_grade,
         .stdin_fd = stdin_fd,
+        .stdin_after = stdin_fd >= 0 ? job->spec.stdin_after : NULL,
         .live_out = live != NULL ? live->out : -1,
         .live_err = live != NULL ? live->err : -1,
         .live_visible_out = live != NULL && live->visible_out,
@@ -785,10 +786,29 @@ static int collect(struct hc_job *job, const struct hc_runtime *runtime)
     return error;
 }
 
-static int finish_run(struct hc_job *job, const json_t *predicates, const char *out_folder)
+static int run_second(void *context, struct hc_job *job)
+{
+    hc_job_begin(job);
+    return hc_engine_run(context, job, NULL, NULL, NULL);
+}
+
+static int accept(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
+                  const json_t *predicates)
+{
+    hc_autofree char *path =
+        runtime->asserts != NULL ? hc_printf("%s/asserts/%s", engine->share, runtime->asserts) : NULL;
+    const struct hc_second_cell second = {.context = engine, .run = run_second, .asserts_path = path};
+    job->second = &second;
+    int error = hc_accept(job, predicates);
+    job->second = NULL;
+    return error;
+}
+
+static int finish_run(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
+                      const json_t *predicates, const char *out_folder)
 {
     uint64_t began_us = hc_now_us();
-    int error = hc_accept(job, predicates);
+    int error = accept(engine, job, runtime, predicates);
     job->accept_us = hc_now_us() - began_us;
     if (error < 0 || out_folder == NULL)
         return error;
@@ -836,7 +856,7 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
         if (error == 0 && job->compile.verdict.status != HC_STATUS_OK) {
             compiled_done(&compiled);
             take_compile_verdict(job, runtime);
-            return hc_accept(job, predicates);
+            return accept(engine, job, runtime, predicates);
         }
     }
     if (error == 0)
@@ -851,7 +871,7 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     error = check_syntax(engine, job, runtime);
     diagnose(job, runtime);
     if (error == 0 && job->outcome.cell != NULL)
-        error = finish_run(job, predicates, out_folder);
+        error = finish_run(engine, job, runtime, predicates, out_folder);
     end_outcome(engine, &job->outcome);
     hc_rfc3339_now(job->cell_destroyed_at);
     if (job->outcome.failure.error != 0 && job->verdict.state == HC_STATE_FINISHED)

@@ -19,8 +19,9 @@ struct hc_execution {
     uint64_t input_bytes, input_inodes;
     uint64_t allow_layers;
     enum hc_grade min_grade;
-    int stdin_fd; /* -1: end of file at once */
-    int live_out; /* descriptors that get the output as it comes; -1: none */
+    int stdin_fd;            /* -1: end of file at once */
+    const char *stdin_after; /* stdin waits until stdout has begun with this; NULL: it does not wait */
+    int live_out;            /* descriptors that get the output as it comes; -1: none */
     int live_err;
     bool live_visible_out; /* escape sequences made visible */
     bool live_visible_err;

@@ -3,6 +3,7 @@
 #define HC_FLOW_JOB_H
 
 #include "cell/spec.h"
+#include "flow/accept_cells.h"
 #include "flow/classify.h"
 #include "flow/collect.h"
 #include "flow/diagnose.h"
@@ -38,6 +39,7 @@ struct hc_job {
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;
+    const struct hc_second_cell *second; /* while predicates are judged; NULL: none of them may need a cell */
     char export_message[256];
     bool export_wanted, exported;
     uint64_t check_us, compile_us, accept_us, collect_us;
