@@ -6,6 +6,8 @@
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "flow/accept.h"
+#include "flow/keep.h"
+#include "flow/redact_host.h"
 #include "runtime/version.h"
 
 #include <errno.h>
@@ -26,6 +28,7 @@ struct hc_engine {
     char *programs;
     struct hc_runtimes *runtimes;
     struct hc_hall *hall;
+    struct hc_redact_rules *redact; /* of this host, for every job */
 };
 
 int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine,
@@ -48,6 +51,11 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (options->fault_program == HC_FAULT_LIBRARY)
         hc_fault_arm(options->fault_nth);
     engine->programs = strdup(options->programs != NULL ? options->programs : hc_default_programs());
+    engine->redact = hc_redact_rules_new(NULL);
+    if (engine->redact == NULL || hc_redact_add_host(engine->redact, options->store) < 0) {
+        hc_engine_close(hc_take_pointer(&engine));
+        return -ENOMEM;
+    }
     *ret_engine = hc_take_pointer(&engine);
     return 0;
 }
@@ -64,6 +72,7 @@ void hc_engine_close(struct hc_engine *engine)
         return;
     hc_hall_close(engine->hall);
     hc_runtimes_done(engine->runtimes);
+    hc_redact_rules_done(engine->redact);
     free(engine->programs);
     free(engine);
 }
@@ -773,6 +782,8 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     diagnose(job, runtime);
     if (error == 0 && job->outcome.cell != NULL)
         error = finish_run(job, predicates, out_folder);
+    if (error == 0 && job->outcome.cell != NULL)
+        error = hc_keep_artifacts(job, job->outcome.cell->working_folder);
     end_outcome(engine, &job->outcome);
     hc_rfc3339_now(job->cell_destroyed_at);
     if (job->outcome.failure.error != 0 && job->verdict.state == HC_STATE_FINISHED)
@@ -804,11 +815,24 @@ static int fit_hard_limits(struct hc_job *job)
     return 0;
 }
 
+/* What is scrubbed from the record of a job: the host's rows and the patterns of the request. */
+static int add_redactions(const struct hc_engine *engine, struct hc_job *job)
+{
+    char reason[128];
+    job->redact = hc_redact_rules_new(engine->redact);
+    int error = job->redact == NULL ? -ENOMEM : 0;
+    for (size_t i = 0; error == 0 && i < job->spec.redact_count; i++)
+        error = hc_redact_add_pattern(job->redact, "pattern", job->spec.redact[i], reason);
+    return error > 0 ? -EINVAL : error;
+}
+
 int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
                   const json_t *predicates, const char *out_folder)
 {
     const struct hc_runtime *runtime = NULL;
     int error = hc_sha256_hex(job->spec.code, job->spec.code_bytes, job->code_sha256);
+    if (error == 0)
+        error = add_redactions(engine, job);
     if (error == 0)
         error = settle_runtime(engine, job, &runtime);
     if (error == 0)
