@@ -52,6 +52,10 @@ int hc_cli_run(int argc, char **argv);
 int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
+int hc_cli_log(int argc, char **argv);
+int hc_cli_verify(int argc, char **argv);
+int hc_cli_release(int argc, char **argv);
+int hc_cli_replay(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
 int hc_cli_version(int argc, char **argv);
 
@@ -62,6 +66,14 @@ extern struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX]; /* filled by 
 size_t hc_eval_options_fill(void);
 extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
+#define HC_LOG_OPTION_COUNT     11
+#define HC_VERIFY_OPTION_COUNT  4
+#define HC_RELEASE_OPTION_COUNT 6
+#define HC_REPLAY_OPTION_COUNT  4
+extern const struct hc_option hc_log_options[HC_LOG_OPTION_COUNT];
+extern const struct hc_option hc_verify_options[HC_VERIFY_OPTION_COUNT];
+extern const struct hc_option hc_release_options[HC_RELEASE_OPTION_COUNT];
+extern const struct hc_option hc_replay_options[HC_REPLAY_OPTION_COUNT];
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
 

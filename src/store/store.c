@@ -331,21 +331,46 @@ static int append(struct hc_store *store, json_t *record, const struct hc_blob *
     return error;
 }
 
-int hc_store_append_with(struct hc_store *store, json_t *record, const struct hc_blob *blobs,
-                         size_t blob_count, char ret_message[256])
+struct addition {
+    const struct hc_blob *blobs;
+    size_t blob_count;
+    int (*check)(struct hc_store *store, void *context, char ret_message[256]);
+    void *context;
+};
+
+static int append_locked(struct hc_store *store, json_t *record, const struct addition *with,
+                         char ret_message[256])
 {
     /* IMMEDIATE: the last link is read under the writer's lock, so two writers can't follow the same one. */
     int error = execute(store, "BEGIN IMMEDIATE", ret_message);
     if (error < 0)
         return error;
-    error = append(store, record, blobs, blob_count, ret_message);
+    if (with->check != NULL)
+        error = with->check(store, with->context, ret_message);
+    if (error == 0)
+        error = append(store, record, with->blobs, with->blob_count, ret_message);
     if (error == 0)
         error = execute(store, "COMMIT", ret_message);
-    if (error < 0) {
+    if (error != 0) {
         (void)sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
         (void)json_object_set_new(record, "chain", json_null());
     }
     return error;
+}
+
+int hc_store_append_with(struct hc_store *store, json_t *record, const struct hc_blob *blobs,
+                         size_t blob_count, char ret_message[256])
+{
+    const struct addition with = {.blobs = blobs, .blob_count = blob_count};
+    return append_locked(store, record, &with, ret_message);
+}
+
+int hc_store_append_if(struct hc_store *store, json_t *record,
+                       int (*check)(struct hc_store *store, void *context, char ret_message[256]),
+                       void *context, char ret_message[256])
+{
+    const struct addition with = {.check = check, .context = context};
+    return append_locked(store, record, &with, ret_message);
 }
 
 int hc_store_read_begin(struct hc_store *store, char ret_message[256])

@@ -32,6 +32,11 @@ int hc_store_append(struct hc_store *store, json_t *record, char ret_message[256
 int hc_store_append_with(struct hc_store *store, json_t *record, const struct hc_blob *blobs,
                          size_t blob_count, char ret_message[256]);
 
+/* The same if `check`, under the writer's lock, returns 0; else nothing is stored, and that is the result. */
+int hc_store_append_if(struct hc_store *store, json_t *record,
+                       int (*check)(struct hc_store *store, void *context, char ret_message[256]),
+                       void *context, char ret_message[256]);
+
 enum { HC_STORE_ABSENT = 1, HC_STORE_SEVERAL = 2 };
 
 /* A blob in new memory, as it lies there: whether it is what its name says is for the caller to check.
