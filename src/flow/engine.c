@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "flow/accept.h"
+#include "flow/deterministic.h"
 #include "flow/keep.h"
 #include "flow/redact_host.h"
 #include "runtime/version.h"
@@ -343,16 +344,21 @@ static int read_output(const struct hc_job *job, const struct hc_runtime *runtim
 
 /* ---- one command in a cell ---- */
 
+enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
+
 struct command {
     const struct hc_runtime *runtime;
     struct hc_strings argv;
     char **env;
     struct hc_plan_file *files;
     size_t file_count;
+    void *hooks[HC_RUNTIME_FIXES_MAX]; /* contents of files of the runtime's */
 };
 
 static void command_done(struct command *command)
 {
+    for (size_t i = 0; i < HC_RUNTIME_FIXES_MAX; i++)
+        free(command->hooks[i]);
     hc_strings_done(&command->argv);
     for (size_t i = 0; command->env != NULL && command->env[i] != NULL; i++)
         free(command->env[i]);
@@ -363,6 +369,8 @@ static void command_done(struct command *command)
 static uint64_t threads_for(const struct hc_job *job)
 {
     uint64_t cpus = (job->effective.limits[HC_LIMIT_CPUS] + 999) / 1000;
+    if (job->spec.deterministic)
+        return 1;
     uint64_t by_tasks = job->effective.limits[HC_LIMIT_PROCESSES] / 4;
     uint64_t host = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
     cpus = cpus < host ? cpus : host;
@@ -379,46 +387,50 @@ static bool overridden(const struct hc_spec *spec, const char *name)
     return false;
 }
 
-/* Fixes what the environment can fix; what each runtime reads is its own business. */
-static size_t deterministic_env(struct hc_job *job, char **env, size_t at)
+static int add_variable(char **env, size_t *at, const struct hc_runtime_variable *variable,
+                        const struct hc_template_values *values)
 {
-    const char *seed = job->spec.seed != NULL ? job->spec.seed : "0";
-    if (!job->spec.deterministic)
-        return at;
-    if (!overridden(&job->spec, "PYTHONHASHSEED"))
-        env[at++] = hc_printf("PYTHONHASHSEED=%s", seed);
-    job->fixed_count = 0;
-    job->fixed[job->fixed_count++] = "hash_seed";
-    job->fixed[job->fixed_count++] = "time_zone";
-    job->fixed[job->fixed_count++] = "locale";
-    return at;
+    hc_autofree char *value = NULL;
+    int error = hc_template_expand(variable->value, values, &value);
+    if (error != 0)
+        return error < 0 ? error : -EINVAL;
+    env[(*at)++] = hc_printf("%s=%s", variable->name, value);
+    return 0;
 }
 
+static bool takes_part(const char *const *names, const char *name)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* Variables of the manifest, those by which it makes runs deterministic, the caller's own; each name once,
+ * the later one counts. */
 static int build_env(struct hc_job *job, const struct hc_runtime *runtime,
                      const struct hc_template_values *values, char ***ret_env)
 {
     const struct hc_spec *spec = &job->spec;
-    char **env = calloc(runtime->env_count + spec->env_count + 4, sizeof *env);
-    size_t at = 0;
+    const char *names[HC_FIXED_NAMES_MAX + 1] = {NULL};
+    size_t room = runtime->env_count + spec->env_count + HC_FIXED_NAMES_MAX + 1, at = 0;
+    int error = 0;
+    char **env = calloc(room, sizeof *env);
     if (env == NULL)
         return -ENOMEM;
     *ret_env = env;
-    for (size_t i = 0; i < runtime->env_count; i++) {
-        hc_autofree char *value = NULL;
-        if (overridden(spec, runtime->env[i].name))
-            continue;
-        int error = hc_template_expand(runtime->env[i].value, values, &value);
-        if (error != 0)
-            return error < 0 ? error : -EINVAL;
-        env[at++] = hc_printf("%s=%s", runtime->env[i].name, value);
-    }
-    at = deterministic_env(job, env, at);
-    for (size_t i = 0; i < spec->env_count; i++)
+    hc_deterministic_names(job, runtime, names);
+    for (size_t i = 0; error == 0 && i < runtime->env_count; i++)
+        if (!overridden(spec, runtime->env[i].name) && !takes_part(names, runtime->env[i].name))
+            error = add_variable(env, &at, &runtime->env[i], values);
+    for (size_t i = 0; names[i] != NULL && error == 0; i++)
+        error = add_variable(env, &at, hc_deterministic_variable(runtime, names[i]), values);
+    for (size_t i = 0; error == 0 && i < spec->env_count; i++)
         env[at++] = strdup(spec->env[i]);
-    for (size_t i = 0; i < at; i++)
+    for (size_t i = 0; error == 0 && i < at; i++)
         if (env[i] == NULL)
             return -ENOMEM;
-    return 0;
+    return error;
 }
 
 static int append_args(struct command *command, const struct hc_spec *spec)
@@ -436,11 +448,13 @@ static int append_args(struct command *command, const struct hc_spec *spec)
     return 0;
 }
 
-static int list_files(struct command *command, const struct hc_job *job, const struct compiled *compiled)
+static int list_files(struct command *command, const struct hc_job *job, enum command_kind kind,
+                      const struct compiled *compiled)
 {
     const struct hc_spec *spec = &job->spec;
     command->files =
-        calloc(spec->input_count + 1 + (compiled != NULL ? compiled->count : 0), sizeof *command->files);
+        calloc(spec->input_count + 1 + HC_RUNTIME_FIXES_MAX + (compiled != NULL ? compiled->count : 0),
+               sizeof *command->files);
     if (command->files == NULL)
         return -ENOMEM;
     command->files[command->file_count++] = (struct hc_plan_file){
@@ -454,10 +468,10 @@ static int list_files(struct command *command, const struct hc_job *job, const s
                                                                       .bytes = spec->inputs[i].bytes};
     for (size_t i = 0; compiled != NULL && i < compiled->count; i++)
         command->files[command->file_count++] = compiled->files[i];
-    return 0;
+    return kind == COMMAND_RUN ? hc_deterministic_hooks(job, command->runtime, command->files,
+                                                        &command->file_count, command->hooks)
+                               : 0;
 }
-
-enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
 
 static int build_command(struct hc_job *job, const struct hc_runtime *runtime, enum command_kind kind,
                          const struct compiled *compiled, struct command *ret_command)
@@ -470,6 +484,8 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                         .file = file,
                                         .output = output,
                                         .home = "/tmp/home",
+                                        .seed = job->spec.seed != NULL ? job->spec.seed : "0",
+                                        .hook = HC_HOOK_FOLDER,
                                         .threads = threads_for(job),
                                         .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20,
                                         .heap_mib =
@@ -480,12 +496,14 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
     memset(ret_command, 0, sizeof *ret_command);
     ret_command->runtime = runtime;
     int error = hc_template_expand_all(templates, &values, &ret_command->argv);
+    if (error == 0 && kind == COMMAND_RUN)
+        error = hc_deterministic_options(job, runtime, &values, &ret_command->argv);
     if (error == 0)
         error = build_env(job, runtime, &values, &ret_command->env);
     if (error == 0 && kind == COMMAND_RUN)
         error = append_args(ret_command, &job->spec);
     if (error == 0)
-        error = list_files(ret_command, job, compiled);
+        error = list_files(ret_command, job, kind, compiled);
     return error > 0 ? -EINVAL : error;
 }
 

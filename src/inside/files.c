@@ -64,7 +64,10 @@ static int check_entries(const struct hc_plan_view *view)
         const struct hc_plan_entry *entry = &view->entries[i];
         const char *name = string_at(view, entry->name_offset);
         if (name == NULL || !plain_name(name) || !spans(plan, entry->data_offset, entry->data_bytes) ||
-            (entry->kind != HC_ENTRY_FOLDER && entry->kind != HC_ENTRY_FILE) || (entry->mode & ~0777u) != 0)
+            (entry->kind != HC_ENTRY_FOLDER && entry->kind != HC_ENTRY_FILE &&
+             entry->kind != HC_ENTRY_HOOK) ||
+            (entry->kind == HC_ENTRY_HOOK && (strchr(name, '/') != NULL || entry->payload_owned != 0)) ||
+            (entry->mode & ~0777u) != 0)
             return -EBADMSG;
     }
     return 0;
@@ -144,9 +147,26 @@ static int write_file(int folder, const char *name, const struct hc_plan_entry *
     return error < 0 ? error : (int)HC_SYS(fchmod(fd, entry->mode));
 }
 
+/* Beside the program's own files, under init's id: the sticky bit of /tmp keeps the program from moving it.
+ */
+static int write_hook(const char *name, const struct hc_plan_entry *entry, const uint8_t *data)
+{
+    int error = (int)HC_SYS(mkdir(HC_HOOK_FOLDER, 0755));
+    if (error < 0 && error != -EEXIST)
+        return error;
+    hc_autoclose int folder =
+        (int)HC_SYS(open(HC_HOOK_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (folder < 0)
+        return folder;
+    error = (int)HC_SYS(fchmod(folder, 0755)); /* whatever the mask is */
+    return error < 0 ? error : write_file(folder, name, entry, data);
+}
+
 static int write_entry(int folder, const struct hc_plan_view *view, const struct hc_plan_entry *entry)
 {
     const char *name = string_at(view, entry->name_offset);
+    if (entry->kind == HC_ENTRY_HOOK)
+        return write_hook(name, entry, view->bytes + entry->data_offset);
     if (entry->kind == HC_ENTRY_FILE)
         return write_file(folder, name, entry, view->bytes + entry->data_offset);
     int error = (int)HC_SYS(mkdirat(folder, name, 0700));
