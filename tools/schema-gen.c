@@ -387,12 +387,24 @@ static const struct field input_fields[] = {
     {0},
 };
 
+static const struct field stdin_fields[] = {
+    FIELD("bytes", NUMBER, "size in bytes"),
+    FIELD("sha256", SHA256, "digest of the content"),
+    {0},
+};
+
 static const struct field request_fields[] = {
     FIELD("code_sha256", SHA256, "digest of the program", .null = true),
     FIELD("inputs", OBJECT, "input files", .shape = LIST, .members = input_fields),
     FIELD("limits", NUMBER, "limits that were asked for, in the units of limits", .shape = BY_LIMIT),
     FIELD("profile", TEXT, "profile that was asked for; null: none", .null = true),
     FIELD("arguments", TEXT, "arguments of the program", .shape = LIST),
+    FIELD("stdin", OBJECT, "what was taken from standard input; null: there was none", .null = true,
+          .members = stdin_fields),
+    FIELD("environment", TEXT, "names of the variables that were given; their values are not in the record",
+          .shape = LIST),
+    FIELD("sha256", SHA256, "digest of the document by which the run can be replayed; null: not kept",
+          .null = true),
     {0},
 };
 

@@ -49,7 +49,9 @@ struct hc_spec {
     bool deterministic;
     char *seed;
     enum hc_warmth warmth;
-};
+    char **redact; /* patterns of what is scrubbed from the output */
+    size_t redact_count;
+}; /* a new field: src/flow/request_document.c has to write and read it */
 
 /* Why a request is refused before anything starts: names the field. */
 struct hc_refusal {
@@ -75,5 +77,6 @@ int hc_spec_add_input(struct hc_spec *spec, const char *name, bool folder, uint8
 const struct hc_input *hc_spec_find_input(const struct hc_spec *spec, const char *name);
 int hc_spec_add_env(struct hc_spec *spec, const char *assignment, struct hc_refusal *refusal);
 int hc_spec_add_arg(struct hc_spec *spec, const char *arg);
+int hc_spec_add_redact(struct hc_spec *spec, const char *pattern, struct hc_refusal *refusal);
 
 #endif

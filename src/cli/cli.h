@@ -53,6 +53,10 @@ int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
 int hc_cli_bench(int argc, char **argv);
+int hc_cli_log(int argc, char **argv);
+int hc_cli_verify(int argc, char **argv);
+int hc_cli_release(int argc, char **argv);
+int hc_cli_replay(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
 int hc_cli_version(int argc, char **argv);
 
@@ -65,6 +69,14 @@ extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
 extern const struct hc_option hc_bench_options_table[];
 extern const size_t hc_bench_option_count;
+#define HC_LOG_OPTION_COUNT     11
+#define HC_VERIFY_OPTION_COUNT  4
+#define HC_RELEASE_OPTION_COUNT 6
+#define HC_REPLAY_OPTION_COUNT  4
+extern const struct hc_option hc_log_options[HC_LOG_OPTION_COUNT];
+extern const struct hc_option hc_verify_options[HC_VERIFY_OPTION_COUNT];
+extern const struct hc_option hc_release_options[HC_RELEASE_OPTION_COUNT];
+extern const struct hc_option hc_replay_options[HC_REPLAY_OPTION_COUNT];
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
 

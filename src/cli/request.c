@@ -49,6 +49,7 @@ enum option_index {
     OPTION_WARM,
     OPTION_MIN_GRADE,
     OPTION_ALLOW,
+    OPTION_REDACT,
     OPTION_JSON,
     OPTION_STORE,
     OPTION_HELP,
@@ -96,6 +97,7 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_WARM] = {"warm", 0, NULL, "refuse if no warm cell is there"},
     [OPTION_MIN_GRADE] = {"min-grade", 0, "A|B|C|D", "refuse when fewer layers hold (B)"},
     [OPTION_ALLOW] = {"allow", 0, "LAYER", "accept that this layer is absent; repeatable"},
+    [OPTION_REDACT] = {"redact", 0, "PATTERN", "scrub what matches from the record's output; repeatable"},
     [OPTION_JSON] = {"json", 0, NULL, "print one JSON document, the record, and nothing else"},
     [OPTION_STORE] = {"store", 0, "DIR|none", "where records go ($XDG_STATE_HOME/hotcell)"},
     [OPTION_HELP] = {"help", 'h', NULL, "show this help"},
@@ -318,6 +320,8 @@ static int take_option(struct hc_run_request *request, int option, const char *v
         return set_grade(spec, value, refusal);
     case OPTION_ALLOW:
         return allow_layer(spec, value, refusal);
+    case OPTION_REDACT:
+        return hc_spec_add_redact(spec, value, refusal);
     case OPTION_STORE:
         return value[0] != '\0' ? hc_option_text(&request->store, value)
                                 : bad(refusal, "store", value, "wanted a folder or none");

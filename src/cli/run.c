@@ -5,6 +5,7 @@
 #include "cli/request.h"
 #include "flow/accept.h"
 #include "flow/engine.h"
+#include "flow/keep.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -104,11 +105,9 @@ static void say_rest(const struct hc_job *job, bool predicates)
 
 /* ---- store and answer ---- */
 
-static int open_store(const struct hc_run_request *request, struct hc_store **ret_store,
-                      struct hc_refusal *refusal)
+static int open_store(const char *folder, struct hc_store **ret_store, struct hc_refusal *refusal)
 {
     char message[256] = "";
-    hc_autofree char *folder = request->store != NULL ? strdup(request->store) : hc_store_default_folder();
     if (folder != NULL && strcmp(folder, "none") == 0)
         return 0;
     if (folder == NULL)
@@ -118,26 +117,6 @@ static int open_store(const struct hc_run_request *request, struct hc_store **re
     return error < 0 ? hc_refuse(refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s",
                                  folder, message)
                      : 0;
-}
-
-static json_t *answer_of(struct hc_job *job, struct hc_store *store)
-{
-    char message[256] = "";
-    json_t *record = hc_record_make(job);
-    if (record == NULL || store == NULL)
-        return record;
-    int error = hc_store_append(store, record, message);
-    if (error == 0)
-        return record;
-    /* What can't be recorded did not happen as far as anybody can prove: the answer is a fault that says so.
-     */
-    json_decref(record);
-    job->verdict = (struct hc_verdict){
-        .state = HC_STATE_FAULT, .status = HC_STATUS_FAULT, .cause = HC_CAUSE_HOST, .exit_code = -1};
-    job->outcome.failure = (struct hc_setup_failure){.stage = HC_STAGE_RECORD, .error = error};
-    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s",
-                   message);
-    return hc_record_make(job);
 }
 
 static int print_record(const json_t *record)
@@ -159,12 +138,14 @@ static int cancel_descriptor(void)
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc_engine **ret_engine)
+static int run_job(struct hc_run_request *request, const char *folder, struct hc_job *job,
+                   struct hc_engine **ret_engine)
 {
     struct hc_engine *engine = NULL;
     struct hc_problem problem = {0};
     struct hc_engine_options options = {.allow_layers = request->spec.allow_layers,
-                                        .warm_cells = request->spec.warmth == HC_WARMTH_WARM ? 1 : 0};
+                                        .warm_cells = request->spec.warmth == HC_WARMTH_WARM ? 1 : 0,
+                                        .store = folder};
 #ifdef HC_FAULTS
     const char *faults = getenv("HOTCELL_FAULT"); /* PROGRAM:N */
     if (faults != NULL)
@@ -216,10 +197,11 @@ int hc_cli_run(int argc, char **argv)
         hc_print_help(hc_command_named("run"));
         return 0;
     }
+    hc_autofree char *folder = request.store != NULL ? strdup(request.store) : hc_store_default_folder();
     if (error == 0)
-        error = open_store(&request, &store, &job->refusal);
+        error = open_store(folder, &store, &job->refusal);
     if (error == 0)
-        error = run_job(&request, job, &engine);
+        error = run_job(&request, folder, job, &engine);
     else if (error == HC_REFUSED)
         hc_job_refuse(job);
     if (job->spec.profile ==
@@ -229,7 +211,7 @@ int hc_cli_run(int argc, char **argv)
         request.spec.stdin_fd = -1;
     }
     bool predicates = request.predicates != NULL;
-    json_t *record = error >= 0 ? answer_of(job, store) : NULL;
+    json_t *record = error >= 0 ? hc_record_keep(job, request.predicates, store) : NULL;
     int code = exit_code(job, predicates);
     if (record == NULL || (request.json && print_record(record) < 0)) {
         hc_say(record == NULL ? "out of memory" : "the record can't be written to standard output");

@@ -6,6 +6,9 @@
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "flow/accept.h"
+#include "flow/deterministic.h"
+#include "flow/keep.h"
+#include "flow/redact_host.h"
 #include "flow/warm.h"
 #include "runtime/version.h"
 
@@ -40,6 +43,7 @@ struct hc_engine {
     struct hc_hall *hall;
     char *share;
     struct hc_warm warm;
+    struct hc_redact_rules *redact; /* of this host, for every job */
 };
 
 int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine,
@@ -66,6 +70,11 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (engine->programs == NULL || engine->share == NULL)
         return -ENOMEM;
     hc_warm_init(&engine->warm, engine->programs, engine->share);
+    engine->redact = hc_redact_rules_new(NULL);
+    if (engine->redact == NULL || hc_redact_add_host(engine->redact, options->store) < 0) {
+        hc_engine_close(hc_take_pointer(&engine));
+        return -ENOMEM;
+    }
     *ret_engine = hc_take_pointer(&engine);
     return 0;
 }
@@ -83,6 +92,7 @@ void hc_engine_close(struct hc_engine *engine)
     hc_hall_close(engine->hall);
     hc_warm_done(&engine->warm);
     hc_runtimes_done(engine->runtimes);
+    hc_redact_rules_done(engine->redact);
     free(engine->programs);
     free(engine->share);
     free(engine);
@@ -369,6 +379,8 @@ static int read_output(const struct hc_job *job, const struct hc_runtime *runtim
 
 /* ---- one command in a cell ---- */
 
+enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
+
 struct command {
     const struct hc_runtime *runtime;
     bool whole_program; /* a run, and of the program as it came: a warm cell can take it */
@@ -376,10 +388,13 @@ struct command {
     char **env;
     struct hc_plan_file *files;
     size_t file_count;
+    void *hooks[HC_RUNTIME_FIXES_MAX]; /* contents of files of the runtime's */
 };
 
 static void command_done(struct command *command)
 {
+    for (size_t i = 0; i < HC_RUNTIME_FIXES_MAX; i++)
+        free(command->hooks[i]);
     hc_strings_done(&command->argv);
     for (size_t i = 0; command->env != NULL && command->env[i] != NULL; i++)
         free(command->env[i]);
@@ -390,6 +405,8 @@ static void command_done(struct command *command)
 static uint64_t threads_for(const struct hc_job *job)
 {
     uint64_t cpus = (job->effective.limits[HC_LIMIT_CPUS] + 999) / 1000;
+    if (job->spec.deterministic)
+        return 1;
     uint64_t by_tasks = job->effective.limits[HC_LIMIT_PROCESSES] / 4;
     uint64_t host = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
     cpus = cpus < host ? cpus : host;
@@ -406,46 +423,50 @@ static bool overridden(const struct hc_spec *spec, const char *name)
     return false;
 }
 
-/* Fixes what the environment can fix; what each runtime reads is its own business. */
-static size_t deterministic_env(struct hc_job *job, char **env, size_t at)
+static int add_variable(char **env, size_t *at, const struct hc_runtime_variable *variable,
+                        const struct hc_template_values *values)
 {
-    const char *seed = job->spec.seed != NULL ? job->spec.seed : "0";
-    if (!job->spec.deterministic)
-        return at;
-    if (!overridden(&job->spec, "PYTHONHASHSEED"))
-        env[at++] = hc_printf("PYTHONHASHSEED=%s", seed);
-    job->fixed_count = 0;
-    job->fixed[job->fixed_count++] = "hash_seed";
-    job->fixed[job->fixed_count++] = "time_zone";
-    job->fixed[job->fixed_count++] = "locale";
-    return at;
+    hc_autofree char *value = NULL;
+    int error = hc_template_expand(variable->value, values, &value);
+    if (error != 0)
+        return error < 0 ? error : -EINVAL;
+    env[(*at)++] = hc_printf("%s=%s", variable->name, value);
+    return 0;
 }
 
+static bool takes_part(const char *const *names, const char *name)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* Variables of the manifest, those by which it makes runs deterministic, the caller's own; each name once,
+ * the later one counts. */
 static int build_env(struct hc_job *job, const struct hc_runtime *runtime,
                      const struct hc_template_values *values, char ***ret_env)
 {
     const struct hc_spec *spec = &job->spec;
-    char **env = calloc(runtime->env_count + spec->env_count + 4, sizeof *env);
-    size_t at = 0;
+    const char *names[HC_FIXED_NAMES_MAX + 1] = {NULL};
+    size_t room = runtime->env_count + spec->env_count + HC_FIXED_NAMES_MAX + 1, at = 0;
+    int error = 0;
+    char **env = calloc(room, sizeof *env);
     if (env == NULL)
         return -ENOMEM;
     *ret_env = env;
-    for (size_t i = 0; i < runtime->env_count; i++) {
-        hc_autofree char *value = NULL;
-        if (overridden(spec, runtime->env[i].name))
-            continue;
-        int error = hc_template_expand(runtime->env[i].value, values, &value);
-        if (error != 0)
-            return error < 0 ? error : -EINVAL;
-        env[at++] = hc_printf("%s=%s", runtime->env[i].name, value);
-    }
-    at = deterministic_env(job, env, at);
-    for (size_t i = 0; i < spec->env_count; i++)
+    hc_deterministic_names(job, runtime, names);
+    for (size_t i = 0; error == 0 && i < runtime->env_count; i++)
+        if (!overridden(spec, runtime->env[i].name) && !takes_part(names, runtime->env[i].name))
+            error = add_variable(env, &at, &runtime->env[i], values);
+    for (size_t i = 0; names[i] != NULL && error == 0; i++)
+        error = add_variable(env, &at, hc_deterministic_variable(runtime, names[i]), values);
+    for (size_t i = 0; error == 0 && i < spec->env_count; i++)
         env[at++] = strdup(spec->env[i]);
-    for (size_t i = 0; i < at; i++)
+    for (size_t i = 0; error == 0 && i < at; i++)
         if (env[i] == NULL)
             return -ENOMEM;
-    return 0;
+    return error;
 }
 
 static int append_args(struct command *command, const struct hc_spec *spec)
@@ -463,11 +484,13 @@ static int append_args(struct command *command, const struct hc_spec *spec)
     return 0;
 }
 
-static int list_files(struct command *command, const struct hc_job *job, const struct compiled *compiled)
+static int list_files(struct command *command, const struct hc_job *job, enum command_kind kind,
+                      const struct compiled *compiled)
 {
     const struct hc_spec *spec = &job->spec;
     command->files =
-        calloc(spec->input_count + 1 + (compiled != NULL ? compiled->count : 0), sizeof *command->files);
+        calloc(spec->input_count + 1 + HC_RUNTIME_FIXES_MAX + (compiled != NULL ? compiled->count : 0),
+               sizeof *command->files);
     if (command->files == NULL)
         return -ENOMEM;
     command->files[command->file_count++] = (struct hc_plan_file){
@@ -481,15 +504,15 @@ static int list_files(struct command *command, const struct hc_job *job, const s
                                                                       .bytes = spec->inputs[i].bytes};
     for (size_t i = 0; compiled != NULL && i < compiled->count; i++)
         command->files[command->file_count++] = compiled->files[i];
-    return 0;
+    return kind == COMMAND_RUN ? hc_deterministic_hooks(job, command->runtime, command->files,
+                                                        &command->file_count, command->hooks)
+                               : 0;
 }
 
 static bool compiled_is_empty(const struct compiled *compiled)
 {
     return compiled == NULL || compiled->count == 0;
 }
-
-enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
 
 static int build_command(struct hc_job *job, const struct hc_runtime *runtime, enum command_kind kind,
                          const struct compiled *compiled, struct command *ret_command)
@@ -502,6 +525,8 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                         .file = file,
                                         .output = output,
                                         .home = "/tmp/home",
+                                        .seed = job->spec.seed != NULL ? job->spec.seed : "0",
+                                        .hook = HC_HOOK_FOLDER,
                                         .threads = threads_for(job),
                                         .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20,
                                         .heap_mib =
@@ -513,12 +538,14 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
     ret_command->runtime = runtime;
     ret_command->whole_program = kind == COMMAND_RUN && compiled_is_empty(compiled);
     int error = hc_template_expand_all(templates, &values, &ret_command->argv);
+    if (error == 0 && kind == COMMAND_RUN)
+        error = hc_deterministic_options(job, runtime, &values, &ret_command->argv);
     if (error == 0)
         error = build_env(job, runtime, &values, &ret_command->env);
     if (error == 0 && kind == COMMAND_RUN)
         error = append_args(ret_command, &job->spec);
     if (error == 0)
-        error = list_files(ret_command, job, compiled);
+        error = list_files(ret_command, job, kind, compiled);
     return error > 0 ? -EINVAL : error;
 }
 
@@ -872,6 +899,8 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     diagnose(job, runtime);
     if (error == 0 && job->outcome.cell != NULL)
         error = finish_run(engine, job, runtime, predicates, out_folder);
+    if (error == 0 && job->outcome.cell != NULL)
+        error = hc_keep_artifacts(job, job->outcome.cell->working_folder);
     end_outcome(engine, &job->outcome);
     hc_rfc3339_now(job->cell_destroyed_at);
     if (job->outcome.failure.error != 0 && job->verdict.state == HC_STATE_FINISHED)
@@ -914,11 +943,24 @@ static int check_warmth(const struct hc_engine *engine, struct hc_job *job, cons
     return reason == NULL ? 0 : hc_refuse(&job->refusal, HC_CAUSE_FIELD, "warm", "--warm: %s", reason);
 }
 
+/* What is scrubbed from the record of a job: the host's rows and the patterns of the request. */
+static int add_redactions(const struct hc_engine *engine, struct hc_job *job)
+{
+    char reason[128];
+    job->redact = hc_redact_rules_new(engine->redact);
+    int error = job->redact == NULL ? -ENOMEM : 0;
+    for (size_t i = 0; error == 0 && i < job->spec.redact_count; i++)
+        error = hc_redact_add_pattern(job->redact, "pattern", job->spec.redact[i], reason);
+    return error > 0 ? -EINVAL : error;
+}
+
 int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
                   const json_t *predicates, const char *out_folder)
 {
     const struct hc_runtime *runtime = NULL;
     int error = hc_sha256_hex(job->spec.code, job->spec.code_bytes, job->code_sha256);
+    if (error == 0)
+        error = add_redactions(engine, job);
     if (error == 0)
         error = settle_runtime(engine, job, &runtime);
     if (error == 0)

@@ -9,6 +9,7 @@ struct hc_engine_options {
     const char *programs; /* NULL: beside the calling program */
     const char *share;    /* NULL: likewise */
     uint64_t allow_layers;
+    const char *store;         /* where records go: a path that output must not show; NULL: none */
     const char *only_language; /* the one runtime that is needed; NULL: all */
     unsigned cells_ahead;      /* empty cells that are kept ready */
     unsigned warm_cells;       /* ready cells per runtime that can be kept warm; 0: all runs are cold */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 
@@ -23,6 +24,7 @@
 /* How long the pipes are drained after everything in the cell is dead: only bytes that lie in them already.
  */
 #define DRAIN_TIMEOUT_US 2000000u
+#define STDIN_KEPT_MAX   (64ull * 1024 * 1024)
 #define READY_TIMEOUT_MS 60000
 
 struct running {
@@ -33,6 +35,7 @@ struct running {
     struct hc_stream out, err;
     int stdin_pipe; /* our end; -1: closed */
     int stdin_source;
+    struct hc_capture in; /* kept for the record: a replay gets the same */
     uint8_t input[65536];
     size_t input_bytes, input_at;
     uint64_t cpu_base_us, cpu_user_base_us, cpu_system_base_us;
@@ -397,6 +400,8 @@ static void pump_input(struct running *run, bool source_ready)
         }
         run->input_at = 0;
         run->input_bytes = (size_t)n;
+        if (hc_capture_write(&run->in, run->input, (size_t)n) < 0)
+            hc_capture_done(&run->in); /* no memory: the record says that it was not kept */
     }
     if (run->input_at < run->input_bytes) {
         ssize_t n = write(run->stdin_pipe, run->input + run->input_at, run->input_bytes - run->input_at);
@@ -650,6 +655,21 @@ static int run_cell(struct running *run)
     return error;
 }
 
+/* Of a file all of it counts, whether the program read it or not; of a pipe what was taken from it. */
+static void finish_input(struct running *run)
+{
+    struct stat info;
+    bool file = run->stdin_source >= 0 && fstat(run->stdin_source, &info) == 0 && S_ISREG(info.st_mode);
+    while (file && run->in.sha.context != NULL && run->in.total_bytes <= STDIN_KEPT_MAX) {
+        ssize_t n = read(run->stdin_source, run->input, sizeof run->input);
+        if (n <= 0 || hc_capture_write(&run->in, run->input, (size_t)n) < 0)
+            break;
+    }
+    if (run->in.sha.context != NULL)
+        (void)hc_capture_finish(&run->in, STDIN_KEPT_MAX, &run->outcome->in);
+    hc_capture_done(&run->in);
+}
+
 /* Older ones have seen too much of the host's life: they are replaced. */
 #define WARM_AGE_MAX_US (600ull * 1000000)
 
@@ -689,7 +709,11 @@ static int execute_once(struct hc_hall *hall, const struct hc_execution *executi
     }
     ret_outcome->cell = run->cell;
     ret_outcome->cell_slot = run->cell->slot;
-    error = run_cell(run);
+    if (execution->stdin_fd >= 0)
+        error = hc_capture_init(&run->in, STDIN_KEPT_MAX);
+    if (error == 0)
+        error = run_cell(run);
+    finish_input(run);
     hc_stream_done(&run->out);
     hc_stream_done(&run->err);
     hc_close_fd(&run->stdin_pipe);
@@ -731,6 +755,7 @@ void hc_outcome_done(struct hc_outcome *outcome)
 {
     hc_captured_done(&outcome->out);
     hc_captured_done(&outcome->err);
+    hc_captured_done(&outcome->in);
     free(outcome->calls);
     free(outcome->mounts);
     outcome->calls = NULL;

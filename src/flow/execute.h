@@ -67,6 +67,7 @@ struct hc_outcome {
     struct hc_hits hits;
     struct hc_usage usage;
     struct hc_captured out, err;
+    struct hc_captured in; /* what was taken from the caller's standard input; data NULL: there was none */
     struct hc_call *calls;
     size_t call_count;
     uint64_t calls_omitted;

@@ -2,6 +2,7 @@
 #ifndef HC_FLOW_JOB_H
 #define HC_FLOW_JOB_H
 
+#include "base/redact.h"
 #include "cell/spec.h"
 #include "flow/accept_cells.h"
 #include "flow/classify.h"
@@ -45,6 +46,15 @@ struct hc_job {
     uint64_t check_us, compile_us, accept_us, collect_us;
     const char *fixed[8]; /* what --deterministic fixed */
     unsigned fixed_count;
+    struct hc_redact_rules *redact; /* what is scrubbed from the record; a profile may add to it */
+    char request_sha256[65];        /* digest of the document by which the run can be replayed; "": none */
+    bool keep_all;                  /* contents of artifacts are kept whether exported or not */
+    struct hc_kept_file {           /* contents of artifacts, for the store or for a comparison */
+        size_t artifact;            /* index in the collection */
+        uint8_t *data;
+        size_t bytes;
+    } * kept;
+    size_t kept_count;
 };
 
 void hc_job_done(struct hc_job *job);

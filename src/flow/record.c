@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "filter_payload.h"
 #include "flow/attempts.h"
+#include "flow/keep.h"
 
 #include <openssl/evp.h>
 #include <signal.h>
@@ -68,19 +69,48 @@ static json_t *base64(const void *data, size_t n)
     return text;
 }
 
-static json_t *stream(const struct hc_captured *captured)
+static json_t *redactions_of(const struct hc_redacted *redacted)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < redacted->kinds; i++)
+        (void)json_array_append_new(list, json_pack("{s:s, s:o}", "kind", redacted->counts[i].kind, "count",
+                                                    number(redacted->counts[i].count)));
+    return list;
+}
+
+/* The same scrubbing for a short text that was taken from the output, which has counted it. */
+static json_t *scrubbed(const struct hc_job *job, const char *text)
+{
+    struct hc_redacted redacted;
+    size_t n = strlen(text);
+    if (hc_redact(job->redact, (const uint8_t *)text, n, n, &redacted) < 0)
+        return NULL;
+    json_t *value =
+        redacted.data != NULL ? json_stringn((const char *)redacted.data, redacted.bytes) : json_string(text);
+    hc_redacted_done(&redacted);
+    return value;
+}
+
+/* What leaves is scrubbed; the digest and the lengths are those of what the run wrote. */
+static json_t *stream(const struct hc_job *job, const struct hc_captured *captured)
 {
     if (captured->data == NULL)
         return json_null();
-    bool text = hc_utf8_valid(captured->data, captured->kept_bytes);
-    json_t *body = text ? json_stringn((const char *)captured->data, captured->kept_bytes)
-                        : base64(captured->data, captured->kept_bytes);
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:s, s:[]}", "text", text ? body : json_null(),
+    struct hc_redacted redacted;
+    if (hc_redact(job->redact, captured->data, captured->kept_bytes, captured->head_bytes, &redacted) < 0)
+        return NULL;
+    const uint8_t *data = redacted.data != NULL ? redacted.data : captured->data;
+    size_t bytes = redacted.data != NULL ? redacted.bytes : captured->kept_bytes;
+    bool text = hc_utf8_valid(data, bytes);
+    json_t *body = text ? json_stringn((const char *)data, bytes) : base64(data, bytes);
+    json_t *redactions = redactions_of(&redacted);
+    hc_redacted_done(&redacted);
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:s, s:o}", "text", text ? body : json_null(),
                      "base64", text ? json_null() : body, "encoding", text ? "utf-8" : "base64", "bytes",
                      number(captured->total_bytes), "kept_bytes", number(captured->kept_bytes), "head_bytes",
                      number(captured->head_bytes), "truncated", captured->kept_bytes < captured->total_bytes,
                      "omitted_bytes", number(captured->omitted_bytes), "sha256", captured->sha256,
-                     "redactions");
+                     "redactions", redactions);
 }
 
 static json_t *signal_name(int signal)
@@ -112,8 +142,9 @@ static json_t *error_of(const struct hc_job *job)
     if (!d->found || job->verdict.status == HC_STATUS_OK)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:n, s:n, s:n}", "type", text_or_null(d->type), "message",
-                     text_or_null(d->message), "file", text_or_null(d->file), "line",
-                     number_if(d->line > 0, (uint64_t)d->line), "column", "field", "detail");
+                     d->message[0] != '\0' ? scrubbed(job, d->message) : json_null(), "file",
+                     text_or_null(d->file), "line", number_if(d->line > 0, (uint64_t)d->line), "column",
+                     "field", "detail");
 }
 
 static json_t *compile_of(const struct hc_job *job)
@@ -123,7 +154,7 @@ static json_t *compile_of(const struct hc_job *job)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:s}", "exit_code",
                      number_if(c->verdict.exit_code >= 0, (uint64_t)c->verdict.exit_code), "stdout",
-                     stream(&c->outcome.out), "stderr", stream(&c->outcome.err), "wall_us",
+                     stream(job, &c->outcome.out), "stderr", stream(job, &c->outcome.err), "wall_us",
                      number(c->outcome.usage.wall_us), "status", hc_statuses[c->verdict.status].name);
 }
 
@@ -333,6 +364,22 @@ static json_t *timing_of(const struct hc_job *job, uint64_t total_us)
                      number(t->teardown_us), "total_us", number(total_us));
 }
 
+/* Names only: values may be secrets. They are kept with the document of the request, which nobody but the
+ * store's owner reads. */
+static json_t *environment_names(const struct hc_spec *spec)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < spec->env_count; i++)
+        (void)json_array_append_new(names, json_stringn(spec->env[i], strcspn(spec->env[i], "=")));
+    return names;
+}
+
+static json_t *stdin_of(const struct hc_captured *in)
+{
+    return in->data != NULL ? json_pack("{s:o, s:s}", "bytes", number(in->total_bytes), "sha256", in->sha256)
+                            : json_null();
+}
+
 static json_t *request_of(const struct hc_job *job)
 {
     const struct hc_spec *spec = &job->spec;
@@ -348,15 +395,25 @@ static json_t *request_of(const struct hc_job *job)
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "code_sha256", text_or_null(job->code_sha256), "inputs",
-                     inputs, "limits", asked, "profile", path_text(spec->profile, strlen(spec->profile)),
-                     "arguments", args);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "code_sha256",
+                     text_or_null(job->code_sha256), "inputs", inputs, "limits", asked, "profile",
+                     path_text(spec->profile, strlen(spec->profile)), "arguments", args, "stdin",
+                     stdin_of(&job->outcome.in), "environment", environment_names(spec), "sha256",
+                     text_or_null(job->request_sha256));
 }
 
 static json_t *acceptance_of(const struct hc_job *job)
 {
     static const char *const names[] = {"not_requested", "accepted", "rejected", "error"};
     const struct hc_acceptance *a = &job->acceptance;
+    size_t i;
+    json_t *row;
+    json_array_foreach(a->predicates, i, row)
+    {
+        const char *got = json_string_value(json_object_get(row, "got"));
+        if (got != NULL) /* it quotes the output */
+            (void)json_object_set_new(row, "got", scrubbed(job, got));
+    }
     return json_pack("{s:s, s:o}", "status", names[a->status], "predicates",
                      a->predicates != NULL ? json_incref(a->predicates) : json_null());
 }
@@ -375,9 +432,9 @@ static int set_run_parts(json_t *record, const struct hc_job *job, uint64_t tota
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o, s:o}, s:o, s:{s:s, s:i}, s:o, s:{s:s, s:s, s:o, s:b, "
         "s:b},"
         " s:{s:s, s:i, s:n, s:s, s:[]}, s:{s:s, s:o, s:o, s:o}, s:o, s:o}",
-        "stdout", stream(&o->out), "stderr", stream(&o->err), "artifacts", artifacts, "files", files, "usage",
-        usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts", attempts,
-        "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
+        "stdout", stream(job, &o->out), "stderr", stream(job, &o->err), "artifacts", artifacts, "files",
+        files, "usage", usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts",
+        attempts, "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
         hc_filter_payload_sha256, "allowed", (int)HC_FILTER_PAYLOAD_ALLOWED, "isolation", isolation_of(job),
         "cell", "id", job->id, "created_at", job->cell_created_at, "destroyed_at",
         text_or_null(job->cell_destroyed_at), "warm", o->warm, "made_ahead", o->made_ahead, "policy",
@@ -432,4 +489,6 @@ void hc_job_done(struct hc_job *job)
     hc_outcome_done(&job->compile.outcome);
     hc_collection_done(&job->collection);
     json_decref(job->acceptance.predicates);
+    hc_kept_done(job);
+    hc_redact_rules_done(job->redact);
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
@@ -51,9 +52,26 @@ static int write_file(int folder, const char *name, const struct hc_plan_entry *
     return error < 0 ? error : (int)HC_SYS(fchmod(fd, entry->mode));
 }
 
+/* Beside the program's own files, under init's id: the sticky bit of /tmp keeps the program from moving it.
+ */
+static int write_hook(const char *name, const struct hc_plan_entry *entry, const uint8_t *data)
+{
+    int error = (int)HC_SYS(mkdir(HC_HOOK_FOLDER, 0755));
+    if (error < 0 && error != -EEXIST)
+        return error;
+    hc_autoclose int folder =
+        (int)HC_SYS(open(HC_HOOK_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (folder < 0)
+        return folder;
+    error = (int)HC_SYS(fchmod(folder, 0755)); /* whatever the mask is */
+    return error < 0 ? error : write_file(folder, name, entry, data);
+}
+
 static int write_entry(int folder, const struct hc_plan_view *view, const struct hc_plan_entry *entry)
 {
     const char *name = (const char *)view->bytes + entry->name_offset; /* checked by hc_plan_open */
+    if (entry->kind == HC_ENTRY_HOOK)
+        return write_hook(name, entry, view->bytes + entry->data_offset);
     if (entry->kind == HC_ENTRY_FILE)
         return write_file(folder, name, entry, view->bytes + entry->data_offset);
     int error = (int)HC_SYS(mkdirat(folder, name, 0700));

@@ -60,7 +60,10 @@ static int check_entries(const struct hc_plan_view *view)
         const struct hc_plan_entry *entry = &view->entries[i];
         const char *name = string_at(view, entry->name_offset);
         if (name == NULL || !plain_name(name) || !spans(plan, entry->data_offset, entry->data_bytes) ||
-            (entry->kind != HC_ENTRY_FOLDER && entry->kind != HC_ENTRY_FILE) || (entry->mode & ~0777u) != 0)
+            (entry->kind != HC_ENTRY_FOLDER && entry->kind != HC_ENTRY_FILE &&
+             entry->kind != HC_ENTRY_HOOK) ||
+            (entry->kind == HC_ENTRY_HOOK && (strchr(name, '/') != NULL || entry->payload_owned != 0)) ||
+            (entry->mode & ~0777u) != 0)
             return -EBADMSG;
     }
     return 0;

@@ -19,7 +19,8 @@
 
 enum { NAME_BYTES_MAX = 63 };
 
-#define ANY_NAME    ((1u << HC_TEMPLATE_COUNT) - 1)
+#define FIX_NAME    ((1u << HC_TEMPLATE_COUNT) - 1)
+#define ANY_NAME    (FIX_NAME & ~(1u << HC_TEMPLATE_SEED) & ~(1u << HC_TEMPLATE_HOOK))
 #define INTERPRETER (1u << HC_TEMPLATE_INTERPRETER)
 #define FILE_NAME   (1u << HC_TEMPLATE_FILE)
 
@@ -453,21 +454,21 @@ static int read_error(struct reader *r, const struct field *field, json_t *value
     return result;
 }
 
-static int read_env(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+static int read_variables(struct reader *r, const struct field *field, json_t *value, const char *path,
+                          struct hc_runtime_variable **items, size_t *count)
 {
-    struct hc_runtime *runtime = slot;
     const char *key = NULL;
     json_t *text = NULL;
 
     if (!json_is_object(value))
         return refuse_kind(r, path, "a mapping", value);
-    runtime->env = calloc(json_object_size(value) + 1, sizeof *runtime->env);
-    if (!runtime->env)
+    *items = calloc(json_object_size(value) + 1, sizeof **items);
+    if (!*items)
         return -ENOMEM;
     json_object_foreach(value, key, text)
     {
         hc_autofree char *member = hc_yaml_path(path, key);
-        struct hc_runtime_variable *variable = &runtime->env[runtime->env_count++];
+        struct hc_runtime_variable *variable = &(*items)[(*count)++];
         if (!member)
             return -ENOMEM;
         if (!is_variable(key))
@@ -478,6 +479,60 @@ static int read_env(struct reader *r, const struct field *field, json_t *value, 
         variable->name = strdup(key);
         if (!variable->name)
             return -ENOMEM;
+    }
+    return 0;
+}
+
+static int read_env(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    struct hc_runtime *runtime = slot;
+
+    return read_variables(r, field, value, path, &runtime->env, &runtime->env_count);
+}
+
+/* ---- what --deterministic fixes ---- */
+
+static int read_fix_env(struct reader *r, const struct field *field, json_t *value, const char *path,
+                        void *slot)
+{
+    struct hc_runtime_fix *fix = slot;
+
+    return read_variables(r, field, value, path, &fix->env, &fix->env_count);
+}
+
+/* A file below the manifest's own folder. */
+static bool is_hook(const char *text)
+{
+    return *text && *text != '/' && *text != '.' && strlen(text) <= 200 && !strstr(text, "..") &&
+           !strpbrk(text, "\n\\") && text[strlen(text) - 1] != '/';
+}
+
+static int read_fixes(struct reader *r, const struct field *field, json_t *value, const char *path,
+                      void *slot)
+{
+    static const struct field fields[] = {
+        {"fixes", read_text, offsetof(struct hc_runtime_fix, fixes), true, 0, is_name, "a word (a-z 0-9 _)"},
+        {"env", read_fix_env, 0, false, FIX_NAME, NULL, NULL},
+        {"options", read_list, offsetof(struct hc_runtime_fix, options), false, FIX_NAME, NULL, NULL},
+        {"hook", read_text, offsetof(struct hc_runtime_fix, hook), false, 0, is_hook,
+         "a file below the manifest's folder"},
+    };
+    struct hc_runtime *runtime = slot;
+
+    (void)field;
+    if (!json_is_array(value) || json_array_size(value) > HC_RUNTIME_FIXES_MAX)
+        return refuse_kind(r, path, "a list of at most 8 mappings", value);
+    runtime->fixes = calloc(json_array_size(value) + 1, sizeof *runtime->fixes);
+    if (!runtime->fixes)
+        return -ENOMEM;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        hc_autofree char *below = hc_printf("%s/%zu", path, i);
+        if (!below)
+            return -ENOMEM;
+        int result = read_mapping(r, fields, COUNT(fields), json_array_get(value, i), below,
+                                  &runtime->fixes[runtime->fix_count++]);
+        if (result)
+            return result;
     }
     return 0;
 }
@@ -599,6 +654,7 @@ static const struct field manifest_fields[] = {
     {"check", read_list, AT(check), false, ANY_NAME, NULL, NULL},
     {"compile", read_compile, 0, false, 0, NULL, NULL},
     {"env", read_env, 0, false, ANY_NAME, NULL, NULL},
+    {"deterministic", read_fixes, 0, false, 0, NULL, NULL},
     {"etc", read_etc, 0, false, 0, NULL, NULL},
     {"version", read_version, 0, true, 0, NULL, NULL},
     {"error", read_error, 0, false, 0, NULL, NULL},
@@ -729,6 +785,15 @@ static void rules_done(struct hc_error_rules *rules)
     free(rules->items);
 }
 
+static void free_variables(struct hc_runtime_variable *variables, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(variables[i].name);
+        free(variables[i].value);
+    }
+    free(variables);
+}
+
 void hc_runtime_done(struct hc_runtime *runtime)
 {
     struct hc_strings *lists[] = {&runtime->aliases,      &runtime->extensions,      &runtime->interpreters,
@@ -743,13 +808,16 @@ void hc_runtime_done(struct hc_runtime *runtime)
         hc_strings_done(lists[i]);
     for (size_t i = 0; i + 1 < COUNT(texts); i++)
         free(texts[i]);
-    for (size_t i = 0; i < runtime->env_count; i++) {
-        free(runtime->env[i].name);
-        free(runtime->env[i].value);
+    free_variables(runtime->env, runtime->env_count);
+    for (size_t i = 0; i < runtime->fix_count; i++) {
+        free(runtime->fixes[i].fixes);
+        free(runtime->fixes[i].hook);
+        free_variables(runtime->fixes[i].env, runtime->fixes[i].env_count);
+        hc_strings_done(&runtime->fixes[i].options);
     }
+    free(runtime->fixes);
     for (size_t i = 0; i < runtime->etc_count; i++)
         free(runtime->etc[i].path);
-    free(runtime->env);
     free(runtime->etc);
     rules_done(&runtime->error_rules);
     rules_done(&runtime->compile_rules);

@@ -21,10 +21,16 @@
  * [...]                   files and folders that belong to the identity of the environment; wildcards
  * install: apt-get install python3 notes: ...
  *
- * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
- * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are replaced, in
- * version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib is far above
- * memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met first.
+ *   deterministic:                  what --deterministic fixes, row by row; ${seed} and ${hook} are known
+ * here
+ *     - {fixes: hash_seed, env: {NAME: "${seed}"}}
+ *     - {fixes: random, options: ["--seed=${seed}"], hook: python/sitecustomize.py}
+ *
+ * title, aliases, check, compile, env, etc, deterministic, error, digest and notes may be left out. In run,
+ * check, compile and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are
+ * replaced, in version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib
+ * is far above memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met
+ * first.
  */
 #ifndef HC_RUNTIME_MANIFEST_H
 #define HC_RUNTIME_MANIFEST_H
@@ -47,6 +53,18 @@ void hc_strings_done(struct hc_strings *strings);
 struct hc_runtime_variable {
     char *name;
     char *value; /* template */
+};
+
+#define HC_RUNTIME_FIXES_MAX 8
+
+/* What --deterministic fixes, and by which means. Not fixed: when the caller gave one of the variables
+ * himself. */
+struct hc_runtime_fix {
+    char *fixes; /* the word in the record */
+    struct hc_runtime_variable *env;
+    size_t env_count;
+    struct hc_strings options; /* templates; behind the first word of `run` */
+    char *hook; /* file beside the manifest that is put into the cell as ${hook}/NAME; NULL: none */
 };
 
 /* A host path to be bound read-only at the same path. Not required: left out when it is missing. */
@@ -91,6 +109,8 @@ struct hc_runtime {
     struct hc_error_rules compile_rules;
     struct hc_runtime_variable *env;
     size_t env_count;
+    struct hc_runtime_fix *fixes;
+    size_t fix_count;
     struct hc_runtime_path *etc; /* wildcards already expanded */
     size_t etc_count;
     struct hc_strings version_command;
@@ -142,6 +162,7 @@ const struct hc_runtime *hc_runtime_by_extension(const struct hc_runtimes *runti
 struct hc_template_values {
     const char *interpreter, *file, *output, *home;
     uint64_t threads, memory_mib, heap_mib;
+    const char *seed, *hook; /* of a deterministic run */
 };
 
 /* Expands one template, or each one of a list (*ret: free with hc_strings_done). Outcome: HC_BAD_INPUT for an

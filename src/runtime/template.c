@@ -25,6 +25,8 @@ static const struct {
     {"threads", offsetof(struct hc_template_values, threads), true},
     {"memory_mib", offsetof(struct hc_template_values, memory_mib), true},
     {"heap_mib", offsetof(struct hc_template_values, heap_mib), true},
+    {"seed", offsetof(struct hc_template_values, seed), false},
+    {"hook", offsetof(struct hc_template_values, hook), false},
 };
 
 /* The row of "${name}" at text, and its length; HC_TEMPLATE_COUNT when there is no such row. */
