@@ -57,6 +57,7 @@ struct hc_spec {
 struct hc_refusal {
     enum hc_cause cause;
     char field[64];
+    unsigned line, column; /* in the program; 0: not about a place in it */
     char message[512];
 };
 

@@ -52,6 +52,7 @@ int hc_cli_run(int argc, char **argv);
 int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
+int hc_cli_policy(int argc, char **argv);
 int hc_cli_bench(int argc, char **argv);
 int hc_cli_log(int argc, char **argv);
 int hc_cli_verify(int argc, char **argv);
@@ -67,6 +68,8 @@ extern struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX]; /* filled by 
 size_t hc_eval_options_fill(void);
 extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
+extern const struct hc_option hc_policy_options[];
+extern const size_t hc_policy_option_count;
 extern const struct hc_option hc_bench_options_table[];
 extern const size_t hc_bench_option_count;
 #define HC_LOG_OPTION_COUNT     11

@@ -167,7 +167,7 @@ static int settle(struct request *request, struct hc_refusal *refusal)
         return bad(refusal, "resume", "", "there is nothing to resume without --results");
     if (options->jobs == 0)
         options->jobs = cpus > 0 && cpus < HC_POOL_MAX ? (unsigned)cpus : 1;
-    return hc_gate(&options->defaults, &effective,
+    return hc_gate(&options->defaults, NULL, &effective,
                    refusal); /* wrong for one is wrong for all: said before anything runs */
 }
 

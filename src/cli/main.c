@@ -29,6 +29,9 @@ const struct hc_command hc_commands[] = {
     {"doctor", "[--json]",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
+    {"policy", "show [PROFILE] | check FILE",
+     "Shows what a profile allows and where each value comes from; checks one.", hc_policy_options, 0,
+     hc_cli_policy},
     {"bench", "[options]", "Measures what a run costs here, beside the bare command and other sandboxes.",
      hc_bench_options_table, 0, hc_cli_bench},
     {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
@@ -49,6 +52,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_runtimes_option_count;
         else if (found.options == hc_eval_options_table)
             found.option_count = hc_eval_options_fill();
+        else if (found.options == hc_policy_options)
+            found.option_count = hc_policy_option_count;
         else if (found.options == hc_bench_options_table)
             found.option_count = hc_bench_option_count;
         else if (found.options == hc_doctor_options)

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/quantity.h"
 #include "base/yaml.h"
+#include "cell/limits.h"
 #include "cli/cli.h"
 #include "flow/accept.h"
 
@@ -83,7 +84,8 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_ARTIFACTS] = {"artifacts", 0, "SIZE", "bytes of all exported files (40M)"},
     [OPTION_ARTIFACT_SIZE] = {"artifact-size", 0, "SIZE", "bytes of one exported file (5M)"},
     [OPTION_ARTIFACT_COUNT] = {"artifact-count", 0, "N", "number of exported files (20)"},
-    [OPTION_PROFILE] = {"profile", 0, "NAME", "named policy (standard)"},
+    [OPTION_PROFILE] = {"profile", 0, "NAME|FILE",
+                        "policy: standard, pal, data, judge, plugin, or a file (standard)"},
     [OPTION_NETWORK] = {"network", 0, "none", "own loopback and nothing else; the only choice so far"},
     [OPTION_OUT] = {"out", 0, "DIR", "export the files that the run made to DIR, all or none"},
     [OPTION_COLLECT] = {"collect", 0, "GLOB", "which new or changed files count as artifacts (all)"},
@@ -115,10 +117,7 @@ static int set_limit(struct hc_spec *spec, enum hc_limit limit, const char *valu
 {
     const struct hc_limit_row *row = &hc_limits[limit];
     uint64_t number = 0;
-    int outcome = row->unit == HC_UNIT_BYTES        ? hc_parse_bytes(value, &number)
-                  : row->unit == HC_UNIT_US         ? hc_parse_duration_us(value, &number)
-                  : row->unit == HC_UNIT_MILLI_CPUS ? hc_parse_milli(value, &number)
-                                                    : hc_parse_count(value, &number);
+    int outcome = hc_limit_parse(limit, value, &number);
     if (outcome != HC_QUANTITY_OK) {
         (void)hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s '%.60s': %s", row->flag, value,
                         hc_quantity_reason(outcome));

@@ -8,6 +8,7 @@
 #include "flow/accept.h"
 #include "flow/deterministic.h"
 #include "flow/keep.h"
+#include "flow/permit.h"
 #include "flow/redact_host.h"
 #include "flow/warm.h"
 #include "runtime/version.h"
@@ -43,6 +44,7 @@ struct hc_engine {
     struct hc_hall *hall;
     char *share;
     struct hc_warm warm;
+    struct hc_policies policies;
     struct hc_redact_rules *redact; /* of this host, for every job */
 };
 
@@ -70,6 +72,8 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (engine->programs == NULL || engine->share == NULL)
         return -ENOMEM;
     hc_warm_init(&engine->warm, engine->programs, engine->share);
+    if (hc_policies_init(&engine->policies, engine->share) < 0)
+        return -ENOMEM;
     engine->redact = hc_redact_rules_new(NULL);
     if (engine->redact == NULL || hc_redact_add_host(engine->redact, options->store) < 0) {
         hc_engine_close(hc_take_pointer(&engine));
@@ -91,6 +95,7 @@ void hc_engine_close(struct hc_engine *engine)
         return;
     hc_hall_close(engine->hall);
     hc_warm_done(&engine->warm);
+    hc_policies_done(&engine->policies);
     hc_runtimes_done(engine->runtimes);
     hc_redact_rules_done(engine->redact);
     free(engine->programs);
@@ -954,6 +959,15 @@ static int add_redactions(const struct hc_engine *engine, struct hc_job *job)
     return error > 0 ? -EINVAL : error;
 }
 
+static int permit_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    const struct hc_second_cell second = {.context = engine, .run = run_second};
+    uint64_t began_us = hc_now_us();
+    int error = hc_permit_program(job, runtime, engine->share, &second);
+    job->gate_us = hc_now_us() - began_us;
+    return error;
+}
+
 int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
                   const json_t *predicates, const char *out_folder)
 {
@@ -964,7 +978,13 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
     if (error == 0)
         error = settle_runtime(engine, job, &runtime);
     if (error == 0)
-        error = hc_gate(&job->spec, &job->effective, &job->refusal);
+        error = hc_policies_get(&engine->policies, job->spec.profile, &job->policy, &job->refusal);
+    if (error == 0)
+        error = hc_gate(&job->spec, job->policy, &job->effective, &job->refusal);
+    if (error == 0)
+        error = hc_permit_request(job);
+    if (error == 0)
+        error = permit_program(engine, job, runtime);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         return 0;

@@ -659,6 +659,7 @@ static const struct field manifest_fields[] = {
     {"version", read_version, 0, true, 0, NULL, NULL},
     {"error", read_error, 0, false, 0, NULL, NULL},
     {"digest", read_list, AT(digest), false, 0, is_absolute, "an absolute path"},
+    {"facts", read_text, AT(facts), false, 0, is_file_name, "a file name"},
     {"asserts", read_text, AT(asserts), false, 0, is_file_name, "a file name"},
     {"warm", read_warm, 0, false, 0, NULL, NULL},
     {"install", read_text, AT(install), true, 0, is_text, "a hint how to install it"},
@@ -800,9 +801,19 @@ void hc_runtime_done(struct hc_runtime *runtime)
                                   &runtime->run,          &runtime->check,           &runtime->compile,
                                   &runtime->digest,       &runtime->version_command, &runtime->warm_files,
                                   &runtime->warm_modules, &runtime->warm_cold_for,   NULL};
-    char *texts[] = {runtime->manifest_path,   runtime->name,    runtime->title,       runtime->file,
-                     runtime->compile_output,  runtime->install, runtime->notes,       runtime->missing,
-                     runtime->version_pattern, runtime->asserts, runtime->warm_native, NULL};
+    char *texts[] = {runtime->manifest_path,
+                     runtime->name,
+                     runtime->title,
+                     runtime->file,
+                     runtime->compile_output,
+                     runtime->install,
+                     runtime->notes,
+                     runtime->missing,
+                     runtime->version_pattern,
+                     runtime->asserts,
+                     runtime->facts,
+                     runtime->warm_native,
+                     NULL};
 
     for (size_t i = 0; lists[i]; i++)
         hc_strings_done(lists[i]);

@@ -122,6 +122,7 @@ struct hc_runtime {
     unsigned error_exit_code; /* of a program that an error ended which nobody caught; 0: not known */
     struct hc_strings digest; /* wildcards not expanded */
     char *install, *notes;    /* notes may be NULL */
+    char *facts;              /* what reads a program for a policy, below share/facts; NULL: nothing */
     char *asserts;            /* what runs test code with a program, below share/asserts; NULL: nothing */
     /* How an interpreter is kept ready; warm_native NULL: not at all. */
     struct hc_strings warm_files;   /* below share/warm; the host sees them in HC_WARM_FOLDER */
