@@ -16,6 +16,9 @@ class Reader(ast.NodeVisitor):
         self.depth = self.deepest = self.deepest_line = 0
 
     def add(self, kind, name, node):
+        for prefix in ("builtins.", "__builtins__."):
+            if name.startswith(prefix):
+                name = name[len(prefix):]
         if len(self.facts) < LIMIT:
             self.facts.append([kind, name[:120], node.lineno, node.col_offset + 1])
 
