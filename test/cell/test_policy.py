@@ -25,7 +25,7 @@ REFUSED = {
     "other name": ("from math import sqrt as s\ns(2)\nx = compile", "call", "'compile'", 3),
     "getattr": ("getattr(__builtins__, 'eval')('1')", "call", "eval", 1),
     "in a function": ("def f():\n    def g():\n        import socket\n", "module", "socket", 3),
-    "nested": ("x = " + "(" * 90 + "1" + ")" * 90 + "\n" + "[" * 150 + "]" * 150, "field", "nests", None),
+    "nested": ("x = " + "+".join(["1"] * 400), "field", "nests", None),
 }
 ALLOWED = {
     "modules": "import math, fractions\nfrom decimal import Decimal\nprint(math.gcd(4, 6))",
