@@ -52,6 +52,7 @@ int hc_cli_run(int argc, char **argv);
 int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
+int hc_cli_completion(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
 int hc_cli_version(int argc, char **argv);
 
@@ -64,5 +65,7 @@ extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
+extern const struct hc_option hc_completion_options[];
+extern const size_t hc_completion_option_count;
 
 #endif

@@ -20,6 +20,8 @@ const struct hc_command hc_commands[] = {
     {"doctor", "[--json]",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
+    {"completion", "[options] bash|zsh|fish", "Prints a script that completes hotcell's words in a shell.",
+     hc_completion_options, 0, hc_cli_completion},
     {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
     {"version", "", "Prints the version.", NULL, 0, hc_cli_version},
 };
@@ -40,6 +42,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_eval_options_fill();
         else if (found.options == hc_doctor_options)
             found.option_count = hc_doctor_option_count;
+        else if (found.options == hc_completion_options)
+            found.option_count = hc_completion_option_count;
         return &found;
     }
     return NULL;
