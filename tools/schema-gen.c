@@ -393,6 +393,7 @@ static const struct field request_fields[] = {
     FIELD("limits", NUMBER, "limits that were asked for, in the units of limits", .shape = BY_LIMIT),
     FIELD("profile", TEXT, "profile that was asked for; null: none", .null = true),
     FIELD("arguments", TEXT, "arguments of the program", .shape = LIST),
+    FIELD("flags", TEXT, "flags that were given to the compile step", .shape = LIST),
     {0},
 };
 

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FLAGS_MAX = 64, FLAG_BYTES_MAX = 256 };
+
 #define ENV_MAX       256
 #define ENV_BYTES_MAX 65536
 
@@ -56,6 +58,7 @@ void hc_spec_done(struct hc_spec *spec)
     free(spec->inputs);
     free(spec->index);
     free_strings(spec->args, spec->arg_count);
+    free_strings(spec->flags, spec->flag_count);
     free_strings(spec->env, spec->env_count);
     free(spec->language);
     free(spec->program_name);
@@ -84,6 +87,16 @@ static int append_string(char ***strings, size_t *count, const char *string)
 int hc_spec_add_arg(struct hc_spec *spec, const char *arg)
 {
     return append_string(&spec->args, &spec->arg_count, arg);
+}
+
+int hc_spec_add_flag(struct hc_spec *spec, const char *flag, struct hc_refusal *refusal)
+{
+    if (flag[0] != '-' || flag[1] == '\0' || strlen(flag) > FLAG_BYTES_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "flag",
+                         "--flag %.64s: a flag begins with '-' and has 2 to %d bytes", flag, FLAG_BYTES_MAX);
+    if (spec->flag_count >= FLAGS_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "flag", "more than %d flags", FLAGS_MAX);
+    return append_string(&spec->flags, &spec->flag_count, flag);
 }
 
 /* Variables through which a loader or interpreter of ours could be steered are the program's own business

@@ -24,6 +24,22 @@ static const struct {
 
 /* ---- lists ---- */
 
+/* Its name, and where there is a choice the versions too. */
+static void print_language(const struct hc_runtime *runtime, FILE *out)
+{
+    if (hc_runtime_default(runtime)->interpreter == NULL)
+        return;
+    (void)fprintf(out, "%s\n", runtime->name);
+    for (size_t i = 0; runtime->variant_count > 0 && i <= runtime->variant_count; i++) {
+        const struct hc_runtime *one = i == 0 ? runtime : &runtime->variants[i - 1];
+        char version[64];
+        if (one->variant != NULL)
+            (void)fprintf(out, "%s@%s\n", runtime->name, one->variant);
+        else if (one->interpreter != NULL && hc_runtime_version(one, version) == 0)
+            (void)fprintf(out, "%s@%s\n", runtime->name, version);
+    }
+}
+
 static int print_languages(FILE *out)
 {
     struct hc_engine *engine = NULL;
@@ -33,8 +49,7 @@ static int print_languages(FILE *out)
         return 125; /* in the middle of a line nobody wants to read why */
     const struct hc_runtimes *runtimes = hc_engine_runtimes(engine);
     for (size_t i = 0; i < runtimes->count; i++)
-        if (runtimes->items[i].interpreter_path != NULL)
-            (void)fprintf(out, "%s\n", runtimes->items[i].name);
+        print_language(&runtimes->items[i], out);
     hc_engine_close(engine);
     return 0;
 }

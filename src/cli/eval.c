@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
+#include "cli/request.h"
 #include "eval/eval.h"
 #include "eval/limits.h"
 #include "eval/pool.h"
@@ -26,7 +27,8 @@ static const struct hc_option own_options[] = {
 };
 
 /* Taken over from `run`: limits, and what is decided for all items alike. */
-static const char *const shared_options[] = {"profile", "deterministic", "min-grade", "allow", "store"};
+static const char *const shared_options[] = {"profile", "deterministic", "min-grade",
+                                             "allow",   "store",         "runtimes"};
 
 struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX];
 
@@ -54,7 +56,7 @@ size_t hc_eval_options_fill(void)
 struct request {
     struct hc_eval_options options;
     bool json, help;
-    char *store;
+    char *store, *runtimes;
 };
 
 static int bad(struct hc_refusal *refusal, const char *flag, const char *value, const char *reason)
@@ -133,6 +135,9 @@ static int take_option(struct request *request, const char *name, const char *va
     } else if (strcmp(name, "store") == 0) {
         error = value[0] != '\0' ? hc_option_text(&request->store, value)
                                  : bad(refusal, name, value, "wanted a folder or none");
+    } else if (strcmp(name, "runtimes") == 0) {
+        error = hc_cli_set_runtimes(&request->runtimes, value, refusal);
+        options->runtimes = request->runtimes;
     } else if (strcmp(name, "resume") == 0) {
         options->resume = true;
     } else if (strcmp(name, "progress") == 0) {
@@ -195,7 +200,7 @@ static int parse(int argc, char **argv, struct request *request, struct hc_refus
 /* Workers open store and manifests for themselves: what is wrong with these is better said once. */
 static int try_host(struct request *request, struct hc_refusal *refusal)
 {
-    struct hc_engine_options options = {0};
+    struct hc_engine_options options = {.runtimes = request->runtimes};
     struct hc_engine *engine = NULL;
     struct hc_problem problem = {0};
     struct hc_store *store = NULL;
@@ -294,5 +299,6 @@ int hc_cli_eval(int argc, char **argv)
     hc_spec_done(&request.options.defaults);
     json_decref(request.options.only);
     free(request.store);
+    free(request.runtimes);
     return code;
 }

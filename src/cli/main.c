@@ -15,7 +15,7 @@ const struct hc_command hc_commands[] = {
      "Runs one program in a fresh cell and says how it ended.", hc_run_options, 0, hc_cli_run},
     {"eval", "[options] FILE.jsonl", "Runs every item of a data set and prints what became of them.",
      hc_eval_options_table, 0, hc_cli_eval},
-    {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.",
+    {"runtimes", "[options]", "Lists the languages that can be run here, and why others can't.",
      hc_runtimes_options, 0, hc_cli_runtimes},
     {"doctor", "[--json]",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",

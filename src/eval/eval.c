@@ -252,8 +252,10 @@ static int begin(struct eval *eval, struct hc_refusal *refusal)
         eval->signals = open_signals();
         error = eval->signals < 0 ? eval->signals : 0;
     }
-    struct hc_worker_setup setup = {
-        .defaults = &options->defaults, .store = options->store, .folder = eval->folder};
+    struct hc_worker_setup setup = {.defaults = &options->defaults,
+                                    .store = options->store,
+                                    .runtimes = options->runtimes,
+                                    .folder = eval->folder};
     return error == 0 ? hc_pool_init(&eval->pool, options->jobs, &setup) : error;
 }
 

@@ -30,6 +30,7 @@ static const struct field fields[] = {
     {"code", TEXT, "a text"},
     {"stdin", TEXT | OBJECT | NOTHING, "null, a text, or {repeat, times}"},
     {"files", LIST | NOTHING, "a list"},
+    {"flags", LIST | NOTHING, "a list of flags for the compile step"},
     {"limits", OBJECT | NOTHING, "an object"},
     {"expect", OBJECT | LIST | NOTHING, "an object"},
     {"suite", TEXT | NOTHING, "a text"},
@@ -175,6 +176,11 @@ static int check_item(const json_t *root, struct hc_refusal *refusal)
     {
         if (error == 0)
             error = check_file(file, refusal);
+    }
+    json_array_foreach(json_object_get(root, "flags"), i, file)
+    {
+        if (error == 0 && !plain(file, 256))
+            error = bad(refusal, "flags", "must be a list of texts");
     }
     return error == 0 ? hc_eval_limits(NULL, json_object_get(root, "limits"), refusal) : error;
 }

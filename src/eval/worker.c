@@ -88,7 +88,8 @@ int hc_eval_worker(int socket, const struct hc_worker_setup *setup)
 {
     struct worker worker = {.setup = setup, .socket = socket};
     struct hc_engine_options options = {.allow_layers = setup->defaults->allow_layers,
-                                        .cells_ahead = CELLS_AHEAD};
+                                        .cells_ahead = CELLS_AHEAD,
+                                        .runtimes = setup->runtimes};
     struct hc_problem problem = {0};
     char message[256] = "";
     int error = hc_engine_open(&options, &worker.engine, &problem);

@@ -336,7 +336,7 @@ static json_t *timing_of(const struct hc_job *job, uint64_t total_us)
 static json_t *request_of(const struct hc_job *job)
 {
     const struct hc_spec *spec = &job->spec;
-    json_t *inputs = json_array(), *asked = json_object(), *args = json_array();
+    json_t *inputs = json_array(), *asked = json_object(), *args = json_array(), *flags = json_array();
     for (size_t i = 0; i < spec->input_count; i++)
         if (!spec->inputs[i].folder)
             (void)json_array_append_new(
@@ -348,9 +348,11 @@ static json_t *request_of(const struct hc_job *job)
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "code_sha256", text_or_null(job->code_sha256), "inputs",
-                     inputs, "limits", asked, "profile", path_text(spec->profile, strlen(spec->profile)),
-                     "arguments", args);
+    for (size_t i = 0; i < spec->flag_count; i++)
+        (void)json_array_append_new(flags, path_text(spec->flags[i], strlen(spec->flags[i])));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "flags", flags, "code_sha256",
+                     text_or_null(job->code_sha256), "inputs", inputs, "limits", asked, "profile",
+                     path_text(spec->profile, strlen(spec->profile)), "arguments", args);
 }
 
 static json_t *acceptance_of(const struct hc_job *job)

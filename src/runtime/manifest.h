@@ -5,7 +5,11 @@
  *   aliases: [py, python3]
  *   extensions: [.py]
  *   file: main.py                   what the program is called in the working folder
- *   interpreter: [/usr/bin/python3] the first that exists is ${interpreter}
+ *   interpreter: [/usr/bin/python3, "/usr/bin/python3.[0-9]"]
+ *                                   each that exists is a version; the first is ${interpreter} by default
+ *   tree: {host: /srv/python, cell: /opt/python}
+ *                                   a folder elsewhere, bound read-only; interpreter is then relative to it
+ *   private_paths: accept           programs may see where it lies on the host
  *   run: ["${interpreter}", "${file}"]
  *   check: [...]                    a command that fails when the program does not parse
  *   compile: {command: [...], output: main, rules: [...]}
@@ -21,8 +25,13 @@
  * [...]                   files and folders that belong to the identity of the environment; wildcards
  * install: apt-get install python3 notes: ...
  *
+ * compile_flags: {allow: [-O0, "-std=*"]}     what a caller may add, at ${flags} of compile.command
+ *
+ * A file with `extends: python` instead of a name adds interpreters to a runtime of another file. It may have
+ * interpreter, tree, private_paths, variant (a name to choose it by), env, etc, digest and notes.
+ *
  * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
- * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} are replaced, in
+ * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} ${tree} are replaced, in
  * version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib is far above
  * memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met first.
  */
@@ -77,6 +86,13 @@ struct hc_error_rules {
 int hc_error_rule_compile(const struct hc_error_rule *rule, const char *file, regex_t *ret_regex,
                           char ret_reason[128]);
 
+/* An interpreter that is there. */
+struct hc_interpreter {
+    char *path;                  /* on the host */
+    char *place;                 /* in a cell; mostly the same */
+    char *tree_host, *tree_cell; /* what has to be bound for it; NULL: nothing */
+};
+
 struct hc_runtime {
     char *manifest_path;
     char manifest_sha256[65];
@@ -86,6 +102,7 @@ struct hc_runtime {
     char *compile_output;                  /* NULL without compile */
     bool compile_folder;                   /* the output is a folder */
     struct hc_error_rules compile_rules;
+    struct hc_strings compile_flags; /* what a caller may add; with a star at the end a prefix */
     struct hc_runtime_variable *env;
     size_t env_count;
     struct hc_runtime_path *etc; /* wildcards already expanded */
@@ -96,11 +113,25 @@ struct hc_runtime {
     bool version_regex_made;
     enum hc_error_style error_style;
     struct hc_error_rules error_rules;
-    unsigned error_exit_code;     /* of a program that an error ended which nobody caught; 0: not known */
-    struct hc_strings digest;     /* wildcards not expanded */
-    char *install, *notes;        /* notes may be NULL */
-    const char *interpreter_path; /* one of interpreters; NULL when none is an executable file */
-    char *missing;                /* NULL, or what is not there and how to get it */
+    unsigned error_exit_code;    /* of a program that an error ended which nobody caught; 0: not known */
+    struct hc_strings digest;    /* wildcards not expanded */
+    char *install, *notes;       /* notes may be NULL */
+    char *missing;               /* NULL, or what is not there and how to get it */
+    struct hc_strings absent;    /* what else was looked for in vain, and why, in words */
+    char *extends;               /* NULL: a runtime of its own */
+    char *variant;               /* a name to choose it by, after the '@'; NULL: by version only */
+    char *tree_host, *tree_cell; /* as the manifest says them; wildcards in the last part of the host's */
+    bool private_paths;
+    struct hc_interpreter *found;
+    size_t found_count;
+    const struct hc_interpreter *interpreter; /* one of found, or of an extension's; NULL: none is there */
+    const char *interpreter_path;             /* its path on the host; NULL likewise */
+    /* The other versions: views of this runtime, each with another interpreter. What they share is owned
+     * here. */
+    struct hc_runtime *variants;
+    size_t variant_count;
+    struct hc_runtime *additions; /* the files that extend it */
+    size_t addition_count;
 };
 
 struct hc_runtimes {
@@ -127,11 +158,27 @@ void hc_runtimes_done(struct hc_runtimes *runtimes);
 const struct hc_runtime *hc_runtime_by_name(const struct hc_runtimes *runtimes, const char *name);
 const struct hc_runtime *hc_runtime_by_extension(const struct hc_runtimes *runtimes, const char *filename);
 
+/* What a run takes that wants no version: the runtime itself, or, where only others added an interpreter, the
+ * first of those. Its `interpreter` is NULL when nothing is there. */
+const struct hc_runtime *hc_runtime_default(const struct hc_runtime *runtime);
+
+/* The version that is wanted: a variant's name, or a prefix in whole parts (3.11 fits 3.11.2, 3.1 does not);
+ * the first that fits, the default before the others. `ret_version` is what it says of itself. NULL: none
+ * fits. */
+const struct hc_runtime *hc_runtime_of_version(const struct hc_runtime *runtime, const char *wanted,
+                                               char ret_version[64]);
+
+/* Whether a caller may give this flag to the compile step. */
+bool hc_runtime_flag_allowed(const struct hc_runtime *runtime, const char *flag);
+
 /* What templates stand for. A NULL text may not be asked for. Give `file` as a path that does not begin with
  * '-', and `output` with a slash in it. */
 struct hc_template_values {
     const char *interpreter, *file, *output, *home;
+    const char *tree; /* the interpreter's, in the cell */
     uint64_t threads, memory_mib, heap_mib;
+    const char *const *flags; /* of the caller, in the place of a whole word "${flags}" */
+    size_t flag_count;
 };
 
 /* Expands one template, or each one of a list (*ret: free with hc_strings_done). Outcome: HC_BAD_INPUT for an
