@@ -13,8 +13,8 @@ HC_FAULT_STORAGE
 const struct hc_command hc_commands[] = {
     {"run", "[options] [FILE | -c CODE | -] [-- ARG...]",
      "Runs one program in a fresh cell and says how it ended.", hc_run_options, 0, hc_cli_run},
-    {"eval", "[options] FILE.jsonl", "Runs every item of a data set and prints what became of them.",
-     hc_eval_options_table, 0, hc_cli_eval},
+    {"eval", "[options] FILE.jsonl | --compare A.jsonl B.jsonl",
+     "Runs every item of a data set and prints what became of them.", hc_eval_options_table, 0, hc_cli_eval},
     {"runtimes", "[options]", "Lists the languages that can be run here, and why others can't.",
      hc_runtimes_options, 0, hc_cli_runtimes},
     {"doctor", "[--json]",
