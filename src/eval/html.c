@@ -110,16 +110,34 @@ int hc_html_end(FILE *out, bool script)
 
 /* ---- drawings ---- */
 
-enum { WIDTH = 560, ROW = 26, NAME_WIDTH = 190, COUNT_WIDTH = 62, NAME_CHARACTERS = 27 };
+enum { WIDTH = 380, ROW = 26, NAME_WIDTH = 152, COUNT_WIDTH = 50 };
 
+/* Tenths of a pixel that a byte takes at 12 px, on the wide side: nobody knows the reader's font. */
+static unsigned width_of(unsigned char byte)
+{
+    return byte >= 0xC0                                   ? 130 /* a character's first byte */
+           : byte >= 0x80                                 ? 0
+           : strchr("MW@%", byte) != NULL                 ? 120
+           : byte >= 'A' && byte <= 'Z'                   ? 90
+           : strchr("ijlI1.,:;'|!()[] tfr", byte) != NULL ? 55
+                                                          : 77;
+}
+
+/* As much of a name as there is room for. */
 static void put_name(FILE *out, const char *name)
 {
-    size_t n = strlen(name);
-    if (n <= NAME_CHARACTERS) {
-        hc_html_text(out, name, n);
+    size_t n = 0, fits = 0, all = strlen(name);
+    unsigned width = 0;
+    const unsigned room = 10 * (NAME_WIDTH - 14);
+    for (; n < all && width <= room; n++) {
+        fits = width + 130 <= room ? n : fits;
+        width += width_of((unsigned char)name[n]);
+    }
+    if (width <= room) {
+        hc_html_text(out, name, all);
         return;
     }
-    hc_html_text(out, name, hc_utf8_floor((const uint8_t *)name, NAME_CHARACTERS - 1));
+    hc_html_text(out, name, hc_utf8_floor((const uint8_t *)name, fits));
     (void)fputs("\xe2\x80\xa6", out);
 }
 
@@ -196,7 +214,7 @@ void hc_html_times(FILE *out, const char *label, const struct hc_eval_times *tim
     hc_html_string(out, label);
     (void)fprintf(out, ": median %s", hc_html_duration(hc_eval_times_at(times, 500), text));
     (void)fprintf(out, ", 95 %% within %s\">\n", hc_html_duration(hc_eval_times_at(times, 950), text));
-    unsigned every = (last - first + 1 + 5) / 6;
+    unsigned every = (last - first + 1 + 4) / 5;
     for (unsigned c = first; c <= last; c++) {
         double x = LEFT + step * (c - first), height = 104.0 * (double)columns[c] / (double)most;
         if (columns[c] > 0)
@@ -206,7 +224,7 @@ void hc_html_times(FILE *out, const char *label, const struct hc_eval_times *tim
                           x + 1, BASE - (height < 2 ? 2 : height), step > 4 ? step - 2 : step,
                           height < 2 ? 2 : height, hc_html_duration(begin_of(c), text),
                           hc_html_duration(begin_of(c + 1), other), columns[c]);
-        if ((c - first) % every == 0 && WIDTH - x > 40)
+        if ((c - first) % every == 0 && WIDTH - x > 58)
             (void)fprintf(out, "<text class=\"axis\" x=\"%.1f\" y=\"%d\">%s</text>\n", x, HEIGHT - 12,
                           hc_html_duration(begin_of(c), text));
     }

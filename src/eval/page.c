@@ -137,6 +137,8 @@ static void put_number(FILE *out, const char *name, const json_t *value, const c
         return;
     if (strcmp(unit, "us") == 0)
         (void)hc_html_duration((uint64_t)json_integer_value(value), text);
+    else if (strcmp(unit, "bytes") == 0)
+        (void)snprintf(text, sizeof text, "%.1f MiB", (double)json_integer_value(value) / 1048576);
     else
         (void)snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "%s", json_integer_value(value), unit);
     put_fact(out, name, text);
@@ -144,7 +146,7 @@ static void put_number(FILE *out, const char *name, const json_t *value, const c
 
 static void put_facts(FILE *out, const json_t *result)
 {
-    (void)fputs("<dl>", out);
+    (void)fputs("<dl class=\"facts\">", out);
     put_fact(out, "cause", text_of(result, "cause"));
     put_fact(out, "error", text_of(result, "error_type"));
     put_fact(out, "message", text_of(result, "error_message"));
@@ -152,9 +154,11 @@ static void put_facts(FILE *out, const json_t *result)
     put_number(out, "exit code", json_object_get(result, "exit_code"), "");
     put_number(out, "signal", json_object_get(result, "signal"), "");
     put_number(out, "wall time", json_object_get(result, "wall_us"), "us");
-    put_number(out, "memory, highest", json_object_get(result, "memory_peak_bytes"), " bytes");
-    put_number(out, "attempts at the network", json_object_get(result, "network_attempts"), "");
-    put_number(out, "calls denied", json_object_get(result, "calls_denied"), "");
+    put_number(out, "memory, highest", json_object_get(result, "memory_peak_bytes"), "bytes");
+    if (json_integer_value(json_object_get(result, "network_attempts")) > 0)
+        put_number(out, "attempts at the network", json_object_get(result, "network_attempts"), "");
+    if (json_integer_value(json_object_get(result, "calls_denied")) > 0)
+        put_number(out, "calls denied", json_object_get(result, "calls_denied"), "");
     put_fact(out, "record", text_of(result, "run"));
     (void)fputs("</dl>\n", out);
 }

@@ -51,27 +51,45 @@ static json_t *stages_of(const struct hc_tally *t)
     return stages;
 }
 
-json_t *hc_eval_report(const struct hc_tally *t)
+static json_t *rate(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? json_real(share(part, whole)) : json_null();
+}
+
+static json_t *execution_of(const struct hc_tally *t)
 {
     uint64_t attempted = hc_tally_attempted(t), ok = t->statuses[HC_STATUS_OK];
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:{s:I, s:O}, s:{s:I, s:I, s:o, s:I, s:I, s:o, "
-                     "s:O, s:o, s:o, s:o, "
-                     "s:o}, s:{s:I, s:I, s:I, s:o, s:O}, s:{s:I, s:I, s:O, s:O}}",
-                     "schema", "hotcell.eval/1", "items", (json_int_t)t->items, "results",
-                     (json_int_t)t->results, "resumed", (json_int_t)t->resumed, "ids_not_found",
-                     (json_int_t)t->missing_ids, "interrupted", t->interrupted > 0 ? 1 : 0, "elapsed_us",
-                     (json_int_t)t->elapsed_us, "bad_lines", "count", (json_int_t)t->bad_lines, "first",
-                     t->bad, "execution", "attempted", (json_int_t)attempted, "ok", (json_int_t)ok,
-                     "success_rate", attempted > 0 ? json_real(share(ok, attempted)) : json_null(), "faults",
+    return json_pack("{s:I, s:I, s:o, s:I, s:I, s:o, s:O, s:o, s:o, s:o}", "attempted", (json_int_t)attempted,
+                     "ok", (json_int_t)ok, "success_rate", rate(ok, attempted), "faults",
                      (json_int_t)t->statuses[HC_STATUS_FAULT], "cancelled",
                      (json_int_t)t->statuses[HC_STATUS_CANCELLED], "statuses", statuses_of(t), "error_types",
-                     t->error_types, "wall_us", times_of(&t->wall), "total_us", times_of(&t->total), "errors",
-                     errors_of(t), "stages", stages_of(t), "acceptance", "right", (json_int_t)t->right,
-                     "wrong", (json_int_t)t->wrong, "not_judged", (json_int_t)t->not_judged, "accuracy",
-                     t->right + t->wrong > 0 ? json_real(share(t->right, t->right + t->wrong)) : json_null(),
-                     "suites", t->suites, "findings", "items_with_network_attempts",
-                     (json_int_t)t->tried_network, "items_with_denied_calls", (json_int_t)t->tried_calls,
-                     "denied_calls", t->denied, "policy", t->findings);
+                     t->error_types, "wall_us", times_of(&t->wall), "total_us", times_of(&t->total), "stages",
+                     stages_of(t));
+}
+
+static json_t *acceptance_of(const struct hc_tally *t)
+{
+    return json_pack("{s:I, s:I, s:I, s:o, s:O}", "right", (json_int_t)t->right, "wrong",
+                     (json_int_t)t->wrong, "not_judged", (json_int_t)t->not_judged, "accuracy",
+                     rate(t->right, t->right + t->wrong), "suites", t->suites);
+}
+
+static json_t *findings_of(const struct hc_tally *t)
+{
+    return json_pack("{s:I, s:I, s:O, s:O}", "items_with_network_attempts", (json_int_t)t->tried_network,
+                     "items_with_denied_calls", (json_int_t)t->tried_calls, "denied_calls", t->denied,
+                     "policy", t->findings);
+}
+
+json_t *hc_eval_report(const struct hc_tally *t)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:{s:I, s:O}, s:o, s:o, s:o, s:o}", "schema",
+                     "hotcell.eval/1", "items", (json_int_t)t->items, "results", (json_int_t)t->results,
+                     "resumed", (json_int_t)t->resumed, "ids_not_found", (json_int_t)t->missing_ids,
+                     "interrupted", t->interrupted > 0 ? 1 : 0, "elapsed_us", (json_int_t)t->elapsed_us,
+                     "bad_lines", "count", (json_int_t)t->bad_lines, "first", t->bad, "execution",
+                     execution_of(t), "acceptance", acceptance_of(t), "errors", errors_of(t), "findings",
+                     findings_of(t));
 }
 
 /* ---- for people ---- */
