@@ -63,31 +63,34 @@ static void put_moves(FILE *out, const struct hc_compare *c)
     (void)fputs("</tbody></table></div></section>\n", out);
 }
 
-static void put_list(FILE *out, const struct hc_compare *c, const char *direction, const char *tone)
+static void put_row(FILE *out, const json_t *row)
 {
-    size_t i, n = 0;
+    (void)fputs("<tr><td>", out);
+    hc_html_string(out, json_string_value(json_object_get(row, "id")));
+    (void)fprintf(out, "</td><td class=\"left\">%s</td><td class=\"left\">%s</td></tr>\n",
+                  json_string_value(json_object_get(row, "from")),
+                  json_string_value(json_object_get(row, "to")));
+}
+
+static void put_list(FILE *out, const struct hc_compare *c, const char *direction, const char *tone,
+                     uint64_t count)
+{
+    size_t i;
     json_t *row;
-    (void)fprintf(
-        out,
-        "<section id=\"%s\"><h2 class=\"%s\">%s</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
-        "<th scope=\"col\">item</th><th scope=\"col\" class=\"left\">before</th>"
-        "<th scope=\"col\" class=\"left\">after</th></tr></thead><tbody>\n",
-        direction, tone, direction);
+    (void)fprintf(out, "<section id=\"%s\"><h2 class=\"%s\">%s: %" PRIu64 "</h2>\n", direction, tone,
+                  direction, count);
+    if (count > 0)
+        (void)fputs(
+            "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">item</th><th "
+            "scope=\"col\" "
+            "class=\"left\">before</th><th scope=\"col\" class=\"left\">after</th></tr></thead><tbody>\n",
+            out);
     json_array_foreach(c->list, i, row)
     {
-        static const char *const columns[] = {"from", "to"};
-        if (strcmp(json_string_value(json_object_get(row, "direction")), direction) != 0)
-            continue;
-        n++;
-        (void)fputs("<tr><td>", out);
-        hc_html_string(out, json_string_value(json_object_get(row, "id")));
-        (void)fputs("</td>", out);
-        for (size_t k = 0; k < 2; k++)
-            (void)fprintf(out, "<td class=\"left\">%s</td>",
-                          json_string_value(json_object_get(row, columns[k])));
-        (void)fputs("</tr>\n", out);
+        if (strcmp(json_string_value(json_object_get(row, "direction")), direction) == 0)
+            put_row(out, row);
     }
-    (void)fprintf(out, "</tbody></table></div>%s</section>\n", n == 0 ? "<p class=\"soft\">none</p>" : "");
+    (void)fprintf(out, "%s</section>\n", count > 0 ? "</tbody></table></div>" : "");
 }
 
 static void put_only(FILE *out, const struct hc_compare *c, int side)
@@ -115,9 +118,9 @@ int hc_compare_page(const struct hc_compare *c, FILE *out)
     put_side(out, c, 1);
     put_sum(out, c);
     (void)fputs("</div>\n", out);
-    put_list(out, c, "worse", "bad");
-    put_list(out, c, "better", "good");
-    put_list(out, c, "changed", "warn");
+    put_list(out, c, "worse", "bad", c->worse);
+    put_list(out, c, "better", "good", c->better);
+    put_list(out, c, "changed", "warn", c->changed);
     put_moves(out, c);
     put_only(out, c, 0);
     put_only(out, c, 1);
