@@ -1,40 +1,8 @@
-/* Runtimes: interpreters and tool chains, each described by one YAML file (share/runtimes).
+/* Runtimes: interpreters and tool chains, each described by one YAML file (share/runtimes). Every key and
+ * value is told in hotcell-runtime(5); the tables of manifest.c are what is read.
  *
- *   name: python                    lower case; looked up without regard to case
- *   title: Python
- *   aliases: [py, python3]
- *   extensions: [.py]
- *   file: main.py                   what the program is called in the working folder
- *   interpreter: [/usr/bin/python3, "/usr/bin/python3.[0-9]"]
- *                                   each that exists is a version; the first is ${interpreter} by default
- *   tree: {host: /srv/python, cell: /opt/python}
- *                                   a folder elsewhere, bound read-only; interpreter is then relative to it
- *   private_paths: accept           programs may see where it lies on the host
- *   run: ["${interpreter}", "${file}"]
- *   check: [...]                    a command that fails when the program does not parse
- *   compile: {command: [...], output: main, rules: [...]}
- *                                   what the command leaves as ${output} is put into the cell of the run;
- * with a slash at its end a folder. rules as below: what the command says of the program's first mistake;
- * without them "file:line: error: ..." env: {NAME: value}              the whole environment of a run etc:
- * [/etc/fonts, {path: /etc/x, required: true}]   host paths that the cell sees too; wildcards version:
- * {command: [...], pattern: "^Python ([0-9.]+)"} error: {style: python, exit_code: 1}   how the program
- * reports what ended it, and how it exits then error: {exit_code: 1, rules: [{pattern: "^(.*Error): (.*)",
- * type: 1, message: 2, last: true}, ...]} each line of stderr is held against the pattern, in which ${file}
- * is the program's name; type, message and line number a group of it. A rule takes the first line (last: the
- * last) that matches, and of several rules the first that has something counts, for each of the three digest:
- * [...]                   files and folders that belong to the identity of the environment; wildcards
- * install: apt-get install python3 notes: ...
- *
- * compile_flags: {allow: [-O0, "-std=*"]}     what a caller may add, at ${flags} of compile.command
- *
- * A file with `extends: python` instead of a name adds interpreters to a runtime of another file. It may have
- * interpreter, tree, private_paths, variant (a name to choose it by), env, etc, digest and notes.
- *
- * title, aliases, check, compile, env, etc, error, digest and notes may be left out. In run, check, compile
- * and env, ${interpreter} ${file} ${output} ${threads} ${memory_mib} ${heap_mib} ${home} ${tree} are replaced, in
- * version.command only ${interpreter}; "$$" is a dollar sign, any other "$" is itself. heap_mib is far above
- * memory_mib: for an interpreter that has a limit of its own, so that the one of the cell is met first.
- */
+ * A file with `name` is a runtime. Each interpreter that its patterns find is a version, the first the
+ * default. A file with `extends` adds versions to a runtime of another file. */
 #ifndef HC_RUNTIME_MANIFEST_H
 #define HC_RUNTIME_MANIFEST_H
 

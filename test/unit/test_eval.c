@@ -332,7 +332,8 @@ HC_TEST(results_are_resumed)
     HC_ASSERT_EQ_INT(tally->resumed, 2);
     HC_ASSERT_EQ_INT(lseek(fd, 0, SEEK_END), strlen("{\"id\":\"a\",\"status\":\"ok\"}\n") * 2);
     int second = -1;
-    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, NULL, &second, &refusal), HC_REFUSED); /* locked */
+    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, NULL, &second, &refusal),
+                     HC_REFUSED); /* locked */
     (void)close(out);
     HC_ASSERT_EQ_INT(write(fd, "foreign\nmore\n", 13), 13);
     HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, NULL, &out, &refusal), HC_REFUSED);
