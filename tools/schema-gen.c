@@ -405,6 +405,7 @@ static const struct field request_fields[] = {
           .shape = LIST),
     FIELD("sha256", SHA256, "digest of the document by which the run can be replayed; null: not kept",
           .null = true),
+    FIELD("flags", TEXT, "flags that were given to the compile step", .shape = LIST),
     {0},
 };
 

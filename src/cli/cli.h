@@ -58,6 +58,7 @@ int hc_cli_log(int argc, char **argv);
 int hc_cli_verify(int argc, char **argv);
 int hc_cli_release(int argc, char **argv);
 int hc_cli_replay(int argc, char **argv);
+int hc_cli_completion(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
 int hc_cli_version(int argc, char **argv);
 
@@ -82,5 +83,7 @@ extern const struct hc_option hc_release_options[HC_RELEASE_OPTION_COUNT];
 extern const struct hc_option hc_replay_options[HC_REPLAY_OPTION_COUNT];
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
+extern const struct hc_option hc_completion_options[];
+extern const size_t hc_completion_option_count;
 
 #endif

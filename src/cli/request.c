@@ -20,6 +20,8 @@
 enum option_index {
     OPTION_LANGUAGE,
     OPTION_CODE,
+    OPTION_FLAG,
+    OPTION_RUNTIMES,
     OPTION_FILE,
     OPTION_STDIN,
     OPTION_ENV,
@@ -61,6 +63,8 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_LANGUAGE] = {"language", 'l', "NAME[@VERSION]",
                          "language (default: by file ending, else python)"},
     [OPTION_CODE] = {"code", 'c', "TEXT", "the program itself"},
+    [OPTION_FLAG] = {"flag", 0, "FLAG", "flag for the compile step, if the language allows it; repeatable"},
+    [OPTION_RUNTIMES] = {"runtimes", 0, "DIR", "one more folder with manifests of languages"},
     [OPTION_FILE] = {"file", 0, "HOST[:NAME]",
                      "input file or folder, copied in read-only; repeatable; 256M in all"},
     [OPTION_STDIN] = {"stdin", 0, "FILE",
@@ -286,6 +290,10 @@ static int take_option(struct hc_run_request *request, int option, const char *v
         return hc_option_text(&spec->language, value);
     case OPTION_CODE:
         return set_code(spec, value, refusal);
+    case OPTION_FLAG:
+        return hc_spec_add_flag(spec, value, refusal);
+    case OPTION_RUNTIMES:
+        return hc_cli_set_runtimes(&request->runtimes, value, refusal);
     case OPTION_FILE:
         return hc_run_add_files(spec, value, refusal);
     case OPTION_STDIN:
@@ -333,6 +341,16 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     default:
         return 0;
     }
+}
+
+/* A folder that is not there would be overlooked. */
+int hc_cli_set_runtimes(char **slot, const char *value, struct hc_refusal *refusal)
+{
+    struct stat info;
+    if (stat(value, &info) != 0)
+        return bad(refusal, "runtimes", value, strerror(errno));
+    return S_ISDIR(info.st_mode) ? hc_option_text(slot, value)
+                                 : bad(refusal, "runtimes", value, "is no folder");
 }
 
 /* The program: FILE, "-" for standard input, or nothing when -c was given. */
@@ -424,6 +442,7 @@ void hc_run_request_done(struct hc_run_request *request)
     hc_spec_done(&request->spec);
     free(request->out);
     free(request->store);
+    free(request->runtimes);
     json_decref(request->predicates);
     memset(request, 0, sizeof *request);
 }

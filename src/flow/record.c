@@ -385,7 +385,7 @@ static json_t *stdin_of(const struct hc_captured *in)
 static json_t *request_of(const struct hc_job *job)
 {
     const struct hc_spec *spec = &job->spec;
-    json_t *inputs = json_array(), *asked = json_object(), *args = json_array();
+    json_t *inputs = json_array(), *asked = json_object(), *args = json_array(), *flags = json_array();
     for (size_t i = 0; i < spec->input_count; i++)
         if (!spec->inputs[i].folder)
             (void)json_array_append_new(
@@ -397,7 +397,9 @@ static json_t *request_of(const struct hc_job *job)
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "code_sha256",
+    for (size_t i = 0; i < spec->flag_count; i++)
+        (void)json_array_append_new(flags, path_text(spec->flags[i], strlen(spec->flags[i])));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "flags", flags, "code_sha256",
                      text_or_null(job->code_sha256), "inputs", inputs, "limits", asked, "profile",
                      path_text(spec->profile, strlen(spec->profile)), "arguments", args, "stdin",
                      stdin_of(&job->outcome.in), "environment", environment_names(spec), "sha256",
@@ -425,12 +427,12 @@ static json_t *findings_of(const struct hc_findings *findings)
     json_t *list = json_array();
     for (size_t i = 0; findings != NULL && i < findings->count; i++) {
         const struct hc_finding *f = &findings->items[i];
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "rule", f->rule, "line",
-                            number_if(f->line > 0, f->line), "column", number_if(f->column > 0, f->column),
-                            "name", path_text(f->name, strlen(f->name)), "message",
-                            path_text(f->message, strlen(f->message)), "severity",
-                            f->severity == HC_SEVERITY_REFUSAL ? "error" : "note"));
+        (void)json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "rule", f->rule, "line",
+                                                    number_if(f->line > 0, f->line), "column",
+                                                    number_if(f->column > 0, f->column), "name",
+                                                    path_text(f->name, strlen(f->name)), "message",
+                                                    path_text(f->message, strlen(f->message)), "severity",
+                                                    f->severity == HC_SEVERITY_REFUSAL ? "error" : "note"));
     }
     return list;
 }

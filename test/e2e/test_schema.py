@@ -94,7 +94,7 @@ def finished(schema):
         "timing": {name: 1 for name in words_at(schema, "properties", "timing", "required")},
         "residue": {"processes": 0, "mounts": 0, "cgroups": 0, "files": 0},
         "request": {"code_sha256": DIGEST, "inputs": [{"name": "a.csv", "bytes": 3, "sha256": DIGEST}], "limits": {},
-                    "profile": None, "arguments": ["-v"], "stdin": {"bytes": 0, "sha256": DIGEST}, "environment": ["LANG"], "sha256": None},
+                    "profile": None, "arguments": ["-v"], "stdin": {"bytes": 0, "sha256": DIGEST}, "environment": ["LANG"], "sha256": None, "flags": ["-O2"]},
         "chain": {"seq": 1, "previous_sha256": None, "sha256": ""},
     }
     return record
