@@ -301,7 +301,8 @@ struct hc_end_report {
 #define HC_PLAN_BYTES_MAX (320ull * 1024 * 1024)
 #define HC_RLIMIT_MAX     16
 
-/* A hook is a file of the runtime's, not of the run: it lies in HC_HOOK_FOLDER under a plain name, read-only. */
+/* A hook is a file of the runtime's, not of the run: it lies in HC_HOOK_FOLDER under a plain name, read-only.
+ */
 enum hc_entry_kind { HC_ENTRY_FOLDER = 1, HC_ENTRY_FILE, HC_ENTRY_HOOK };
 #define HC_HOOK_FOLDER "/tmp/.hotcell"
 
