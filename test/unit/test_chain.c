@@ -233,9 +233,9 @@ HC_TEST(lines_moved_left_out_repeated)
 /* Somebody who rewrites the whole end, head included, is found by whoever kept a link. */
 HC_TEST(an_anchor_from_outside)
 {
-    in_folder char *folder = make_folder(), *other = make_folder();
-    size_t n, m;
-    hc_autofree char *data = exported(folder, false, &n), *forged = exported(other, false, &m);
+    in_folder char *folder = make_folder();
+    size_t n;
+    hc_autofree char *data = exported(folder, false, &n);
     char message[256];
     struct hc_verification found = verified(folder, data, n, NULL);
     struct hc_link anchor = found.last;

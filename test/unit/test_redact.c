@@ -156,7 +156,8 @@ HC_TEST(properties)
             (void)strcat(text, hc_test_random(&state) % 8 == 0 ? secrets[hc_test_random(&state) % 3]
                                                                : letters[hc_test_random(&state) % 6]);
         size_t n = strlen(text), head = n > 0 ? hc_test_random(&state) % (n + 1) : 0;
-        /* Two sides that only happen to lie beside each other are no match: a newline, of no rule, is between. */
+        /* Two sides that only happen to lie beside each other are no match: a newline, of no rule, is
+         * between. */
         while (head < n && (head == 0 || text[head - 1] != '\n'))
             head++;
         hc_autofree char *got = scrub(with, text, head, NULL);
