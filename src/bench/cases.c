@@ -286,7 +286,7 @@ static int prepare(struct session *session, struct hc_refusal *refusal)
             return -ENOMEM;
     int error = hc_spec_init(&spec);
     if (error == 0)
-        error = hc_gate(&spec, &effective, refusal);
+        error = hc_gate(&spec, NULL, &effective, refusal);
     hc_spec_done(&spec);
     memcpy(session->limits, effective.limits, sizeof session->limits);
     if (error == 0 && cold)

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FLAGS_MAX = 64, FLAG_BYTES_MAX = 256 };
+
 #define ENV_MAX       256
 #define ENV_BYTES_MAX 65536
 #define REDACT_MAX    64
@@ -58,6 +60,7 @@ void hc_spec_done(struct hc_spec *spec)
     free(spec->inputs);
     free(spec->index);
     free_strings(spec->args, spec->arg_count);
+    free_strings(spec->flags, spec->flag_count);
     free_strings(spec->env, spec->env_count);
     free_strings(spec->redact, spec->redact_count);
     free(spec->language);
@@ -100,6 +103,16 @@ int hc_spec_add_redact(struct hc_spec *spec, const char *pattern, struct hc_refu
     if (outcome == 0 && spec->redact_count >= REDACT_MAX)
         return hc_refuse(refusal, HC_CAUSE_FIELD, "redact", "--redact: more than %d patterns", REDACT_MAX);
     return outcome < 0 ? outcome : append_string(&spec->redact, &spec->redact_count, pattern);
+}
+
+int hc_spec_add_flag(struct hc_spec *spec, const char *flag, struct hc_refusal *refusal)
+{
+    if (flag[0] != '-' || flag[1] == '\0' || strlen(flag) > FLAG_BYTES_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "flag",
+                         "--flag %.64s: a flag begins with '-' and has 2 to %d bytes", flag, FLAG_BYTES_MAX);
+    if (spec->flag_count >= FLAGS_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "flag", "more than %d flags", FLAGS_MAX);
+    return append_string(&spec->flags, &spec->flag_count, flag);
 }
 
 /* Variables through which a loader or interpreter of ours could be steered are the program's own business

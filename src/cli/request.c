@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/quantity.h"
 #include "base/yaml.h"
+#include "cell/limits.h"
 #include "cli/cli.h"
 #include "flow/accept.h"
 
@@ -19,6 +20,8 @@
 enum option_index {
     OPTION_LANGUAGE,
     OPTION_CODE,
+    OPTION_FLAG,
+    OPTION_RUNTIMES,
     OPTION_FILE,
     OPTION_STDIN,
     OPTION_ENV,
@@ -60,6 +63,8 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_LANGUAGE] = {"language", 'l', "NAME[@VERSION]",
                          "language (default: by file ending, else python)"},
     [OPTION_CODE] = {"code", 'c', "TEXT", "the program itself"},
+    [OPTION_FLAG] = {"flag", 0, "FLAG", "flag for the compile step, if the language allows it; repeatable"},
+    [OPTION_RUNTIMES] = {"runtimes", 0, "DIR", "one more folder with manifests of languages"},
     [OPTION_FILE] = {"file", 0, "HOST[:NAME]",
                      "input file or folder, copied in read-only; repeatable; 256M in all"},
     [OPTION_STDIN] = {"stdin", 0, "FILE",
@@ -83,7 +88,8 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_ARTIFACTS] = {"artifacts", 0, "SIZE", "bytes of all exported files (40M)"},
     [OPTION_ARTIFACT_SIZE] = {"artifact-size", 0, "SIZE", "bytes of one exported file (5M)"},
     [OPTION_ARTIFACT_COUNT] = {"artifact-count", 0, "N", "number of exported files (20)"},
-    [OPTION_PROFILE] = {"profile", 0, "NAME", "named policy (standard)"},
+    [OPTION_PROFILE] = {"profile", 0, "NAME|FILE",
+                        "policy: standard, pal, data, judge, plugin, or a file (standard)"},
     [OPTION_NETWORK] = {"network", 0, "none", "own loopback and nothing else; the only choice so far"},
     [OPTION_OUT] = {"out", 0, "DIR", "export the files that the run made to DIR, all or none"},
     [OPTION_COLLECT] = {"collect", 0, "GLOB", "which new or changed files count as artifacts (all)"},
@@ -115,10 +121,7 @@ static int set_limit(struct hc_spec *spec, enum hc_limit limit, const char *valu
 {
     const struct hc_limit_row *row = &hc_limits[limit];
     uint64_t number = 0;
-    int outcome = row->unit == HC_UNIT_BYTES        ? hc_parse_bytes(value, &number)
-                  : row->unit == HC_UNIT_US         ? hc_parse_duration_us(value, &number)
-                  : row->unit == HC_UNIT_MILLI_CPUS ? hc_parse_milli(value, &number)
-                                                    : hc_parse_count(value, &number);
+    int outcome = hc_limit_parse(limit, value, &number);
     if (outcome != HC_QUANTITY_OK) {
         (void)hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s '%.60s': %s", row->flag, value,
                         hc_quantity_reason(outcome));
@@ -287,6 +290,10 @@ static int take_option(struct hc_run_request *request, int option, const char *v
         return hc_option_text(&spec->language, value);
     case OPTION_CODE:
         return set_code(spec, value, refusal);
+    case OPTION_FLAG:
+        return hc_spec_add_flag(spec, value, refusal);
+    case OPTION_RUNTIMES:
+        return hc_cli_set_runtimes(&request->runtimes, value, refusal);
     case OPTION_FILE:
         return hc_run_add_files(spec, value, refusal);
     case OPTION_STDIN:
@@ -334,6 +341,16 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     default:
         return 0;
     }
+}
+
+/* A folder that is not there would be overlooked. */
+int hc_cli_set_runtimes(char **slot, const char *value, struct hc_refusal *refusal)
+{
+    struct stat info;
+    if (stat(value, &info) != 0)
+        return bad(refusal, "runtimes", value, strerror(errno));
+    return S_ISDIR(info.st_mode) ? hc_option_text(slot, value)
+                                 : bad(refusal, "runtimes", value, "is no folder");
 }
 
 /* The program: FILE, "-" for standard input, or nothing when -c was given. */
@@ -425,6 +442,7 @@ void hc_run_request_done(struct hc_run_request *request)
     hc_spec_done(&request->spec);
     free(request->out);
     free(request->store);
+    free(request->runtimes);
     json_decref(request->predicates);
     memset(request, 0, sizeof *request);
 }

@@ -10,6 +10,7 @@ struct hc_run_request {
     struct hc_spec spec;
     bool json, help;
     char *out, *store;
+    char *runtimes;     /* one more folder of manifests; NULL: none */
     json_t *predicates; /* NULL: none */
 };
 
@@ -24,5 +25,8 @@ int hc_run_add_files(struct hc_spec *spec, const char *argument, struct hc_refus
 /* Reads a whole file for option `--FLAG`, at most `max_bytes`. */
 int hc_run_read_file(const char *flag, const char *path, uint64_t max_bytes, uint8_t **ret_data,
                      size_t *ret_bytes, struct hc_refusal *refusal);
+
+/* Value of --runtimes: an existing folder. */
+int hc_cli_set_runtimes(char **slot, const char *value, struct hc_refusal *refusal);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
+#include "base/utf8.h"
 #include "cli/request.h"
 #include "flow/accept.h"
 #include "flow/engine.h"
@@ -61,6 +62,18 @@ static int limit_of_cause(enum hc_cause cause)
     return -1;
 }
 
+/* What the program said is somebody else's text: nothing of it may steer a terminal. */
+static void say_error(const char *status, const struct hc_verdict *v, const struct hc_diagnosis *diagnosis)
+{
+    const char *words = diagnosis->type[0] != '\0' ? diagnosis->type : diagnosis->message;
+    char shown[8 * sizeof diagnosis->message], line[32] = "";
+    size_t n = hc_escape_visible((const uint8_t *)words, strlen(words), shown, sizeof shown - 1);
+    shown[n] = '\0';
+    if (diagnosis->line > 0)
+        (void)snprintf(line, sizeof line, ", line %ld", diagnosis->line);
+    hc_say("%s: exit code %d%s%s%s", status, v->exit_code, line, n > 0 ? ": " : "", shown);
+}
+
 static void say_ending(const struct hc_job *job)
 {
     const struct hc_verdict *v = &job->verdict;
@@ -74,8 +87,7 @@ static void say_ending(const struct hc_job *job)
         limit_text(job, (enum hc_limit)limit_of_cause(v->cause), limit);
         hc_say("%s: %s (%s)", status, hc_causes[v->cause].meaning, limit);
     } else if (job->diagnosis.found && v->exit_code >= 0) {
-        hc_say("%s: exit code %d, line %ld: %s", status, v->exit_code, job->diagnosis.line,
-               job->diagnosis.type);
+        say_error(status, v, &job->diagnosis);
     } else if (v->signal > 0) {
         hc_say("%s: signal %d (%s)", status, v->signal, strsignal(v->signal));
     } else if (v->exit_code >= 0) {
@@ -145,7 +157,8 @@ static int run_job(struct hc_run_request *request, const char *folder, struct hc
     struct hc_problem problem = {0};
     struct hc_engine_options options = {.allow_layers = request->spec.allow_layers,
                                         .warm_cells = request->spec.warmth == HC_WARMTH_WARM ? 1 : 0,
-                                        .store = folder};
+                                        .store = folder,
+                                        .runtimes = request->runtimes};
 #ifdef HC_FAULTS
     const char *faults = getenv("HOTCELL_FAULT"); /* PROGRAM:N */
     if (faults != NULL)

@@ -153,5 +153,10 @@ int hc_eval_item_spec(const struct hc_eval_item *item, const struct hc_spec *def
         if (error == 0)
             error = take_file(file, folder, ret_spec, refusal);
     }
+    json_array_foreach(json_object_get(item->root, "flags"), i, file)
+    {
+        if (error == 0)
+            error = hc_spec_add_flag(ret_spec, json_string_value(file), refusal);
+    }
     return error;
 }

@@ -74,7 +74,8 @@ int hc_eval_worker(int socket, const struct hc_worker_setup *setup)
                                         .warm_cells =
                                             setup->defaults->warmth != HC_WARMTH_COLD ? WARM_CELLS : 0,
                                         .warm_where_it_gains = true,
-                                        .store = setup->store};
+                                        .store = setup->store,
+                                        .runtimes = setup->runtimes};
     struct hc_problem problem = {0};
     char message[256] = "";
     int error = hc_engine_open(&options, &worker.engine, &problem);

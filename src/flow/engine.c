@@ -9,6 +9,7 @@
 #include "flow/deterministic.h"
 #include "flow/keep.h"
 #include "flow/ordinary.h"
+#include "flow/permit.h"
 #include "flow/redact_host.h"
 #include "flow/warm.h"
 #include "runtime/version.h"
@@ -44,6 +45,7 @@ struct hc_engine {
     struct hc_hall *hall;
     char *share;
     struct hc_warm warm;
+    struct hc_policies policies;
     struct hc_redact_rules *redact; /* of this host, for every job */
 };
 
@@ -55,12 +57,13 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     hc_autofree char *folder = hc_printf("%s/runtimes", share);
     if (engine == NULL || folder == NULL)
         return -ENOMEM;
-    const char *folders[] = {folder, "/etc/hotcell/runtimes"};
+    const char *folders[] = {folder, "/etc/hotcell/runtimes", options->runtimes};
+    size_t count = options->runtimes != NULL ? 3 : 2;
     int outcome = -ENOENT;
     if (options->only_language != NULL)
-        outcome = hc_runtimes_load_one(folders, 2, options->only_language, &engine->runtimes, problem);
+        outcome = hc_runtimes_load_one(folders, count, options->only_language, &engine->runtimes, problem);
     if (outcome == -ENOENT) /* none given, or an alias */
-        outcome = hc_runtimes_load(folders, 2, &engine->runtimes, problem);
+        outcome = hc_runtimes_load(folders, count, &engine->runtimes, problem);
     if (outcome != 0)
         return outcome;
     engine->options = *options;
@@ -71,6 +74,8 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     if (engine->programs == NULL || engine->share == NULL)
         return -ENOMEM;
     hc_warm_init(&engine->warm, engine->programs, engine->share);
+    if (hc_policies_init(&engine->policies, engine->share) < 0)
+        return -ENOMEM;
     engine->redact = hc_redact_rules_new(NULL);
     if (engine->redact == NULL || hc_redact_add_host(engine->redact, options->store) < 0) {
         hc_engine_close(hc_take_pointer(&engine));
@@ -92,6 +97,7 @@ void hc_engine_close(struct hc_engine *engine)
         return;
     hc_hall_close(engine->hall);
     hc_warm_done(&engine->warm);
+    hc_policies_done(&engine->policies);
     hc_runtimes_done(engine->runtimes);
     hc_redact_rules_done(engine->redact);
     free(engine->programs);
@@ -142,38 +148,55 @@ static int fault(struct hc_job *job, enum hc_stage stage, int error)
 
 /* ---- the hall, built when the first job needs it ---- */
 
-static uint32_t add_bind(struct hc_bind *binds, uint32_t count, const char *path, bool required)
+/* A bind more, or none where the place is taken. More than HC_BIND_MAX are counted and not written. */
+static uint32_t add_bind(struct hc_bind *binds, uint32_t count, const char *path, const char *place,
+                         bool required)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(binds[i].target, path) == 0)
+    if (strlen(path) >= HC_PATH_SIZE || strlen(place) >= HC_PATH_SIZE)
+        return required ? HC_BIND_MAX + 1 : count;
+    for (uint32_t i = 0; i < count && i < HC_BIND_MAX; i++)
+        if (strcmp(binds[i].target, place) == 0)
             return count;
-    if (count == HC_BIND_MAX || strlen(path) >= HC_PATH_SIZE)
-        return count;
+    if (count >= HC_BIND_MAX)
+        return HC_BIND_MAX + 1;
     struct hc_bind *bind = &binds[count];
     memset(bind, 0, sizeof *bind);
     memcpy(bind->source, path, strlen(path));
-    memcpy(bind->target, path, strlen(path));
+    memcpy(bind->target, place, strlen(place));
     bind->flags = required ? 0 : HC_BIND_OPTIONAL;
     return count + 1;
 }
 
-static uint32_t collect_binds(const struct hc_engine *engine, struct hc_bind *binds)
+static uint32_t add_tree(struct hc_bind *binds, uint32_t count, const struct hc_runtime *runtime)
+{
+    const struct hc_interpreter *one = runtime->interpreter;
+    return one != NULL && one->tree_host != NULL
+               ? add_bind(binds, count, one->tree_host, one->tree_cell, false)
+               : count;
+}
+
+/* `only`: the one runtime that this hall is for; NULL: any. */
+static uint32_t collect_binds(const struct hc_engine *engine, const struct hc_runtime *only,
+                              struct hc_bind *binds)
 {
     static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
-    uint32_t count = add_bind(binds, 0, "/usr", true);
+    uint32_t count = add_bind(binds, 0, "/usr", "/usr", true);
     struct stat info;
     /* On distributions that have not merged them into /usr these are folders of their own. */
     for (size_t i = 0; i < sizeof top / sizeof *top; i++)
         if (lstat(top[i], &info) == 0 && S_ISDIR(info.st_mode))
-            count = add_bind(binds, count, top[i], false);
+            count = add_bind(binds, count, top[i], top[i], false);
     for (size_t i = 0; i < engine->runtimes->count; i++) {
         const struct hc_runtime *runtime = &engine->runtimes->items[i];
         for (size_t e = 0; e < runtime->etc_count; e++)
-            count = add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].required);
+            count =
+                add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].path, runtime->etc[e].required);
+        for (size_t v = 0; only == NULL && v <= runtime->variant_count; v++)
+            count = add_tree(binds, count, v == 0 ? runtime : &runtime->variants[v - 1]);
         if (engine->options.warm_cells > 0 && hc_warm_possible(&engine->warm, runtime))
             count = hc_warm_binds(&engine->warm, runtime, binds, count);
     }
-    return count;
+    return only != NULL ? add_tree(binds, count, only) : count;
 }
 
 /* A fault of the host in words that say what to do. */
@@ -217,7 +240,7 @@ static void start_warm(struct hc_engine *engine)
     hc_warm_refill(&engine->warm, engine->hall);
 }
 
-static int need_hall(struct hc_engine *engine, struct hc_job *job)
+static int need_hall(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
 {
     if (engine->hall != NULL)
         return 0;
@@ -228,13 +251,20 @@ static int need_hall(struct hc_engine *engine, struct hc_job *job)
     struct hc_hall_options options = {
         .programs = engine->programs,
         .binds = binds,
-        .bind_count = collect_binds(engine, binds),
+        .bind_count = collect_binds(engine, engine->options.only_language != NULL ? runtime : NULL, binds),
         .allow_layers = engine->options.allow_layers,
         .ceiling_processes = CEILING_PROCESSES,
         .ceiling_memory_bytes = CEILING_MEMORY,
         .fault_program = engine->options.fault_program,
         .fault_nth = engine->options.fault_nth,
     };
+    if (options.bind_count > HC_BIND_MAX) {
+        (void)hc_refuse(&job->refusal, HC_CAUSE_HOST, "runtimes",
+                        "the manifests want more than %d host paths in a cell, or one that is too long",
+                        HC_BIND_MAX);
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
     int error = hc_hall_open(&options, &engine->hall, &failure);
     if (error == HC_SETUP_FAILED)
         return refuse_by_failure(job, &failure, HC_CAUSE_HOST);
@@ -274,18 +304,48 @@ static const struct hc_runtime *choose_runtime(const struct hc_engine *engine, s
     return runtime;
 }
 
-/* A wanted version is a prefix in whole parts: 3.11 fits 3.11.2, 3.1 does not. */
-static bool version_fits(const char *wanted, const char *version)
-{
-    size_t n = strlen(wanted);
-    return strncmp(wanted, version, n) == 0 && (version[n] == '\0' || version[n] == '.');
-}
-
 /* The output of the compile step, or something in it. */
 static bool is_output(const struct hc_runtime *runtime, const char *name)
 {
     size_t n = runtime->compile_output != NULL ? strlen(runtime->compile_output) : 0;
     return n > 0 && strncmp(name, runtime->compile_output, n) == 0 && (name[n] == '\0' || name[n] == '/');
+}
+
+static int refuse_version(struct hc_job *job, const struct hc_runtime *runtime, const char *named)
+{
+    char there[256] = "", version[64];
+    for (size_t i = 0; i <= runtime->variant_count; i++) {
+        const struct hc_runtime *one = i == 0 ? runtime : &runtime->variants[i - 1];
+        size_t used = strlen(there);
+        if (one->interpreter != NULL && hc_runtime_version(one, version) == 0)
+            (void)snprintf(there + used, sizeof there - used, "%s%s%s%s", used > 0 ? ", " : "", version,
+                           one->variant != NULL ? " as @" : "", one->variant != NULL ? one->variant : "");
+    }
+    return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
+                     "--language %.100s: there is no such version; installed here: %s", named,
+                     there[0] != '\0' ? there : "unknown");
+}
+
+/* One of the installed versions, and flags that its compile step may get. */
+static int settle_version(struct hc_job *job, const struct hc_runtime **runtime, const char *named)
+{
+    const char *wanted = strchr(named, '@');
+    const struct hc_runtime *chosen = hc_runtime_default(*runtime);
+    if (chosen->interpreter == NULL)
+        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named,
+                         (*runtime)->missing);
+    if (wanted != NULL)
+        chosen = hc_runtime_of_version(*runtime, wanted + 1, job->runtime_version);
+    if (chosen == NULL)
+        return refuse_version(job, *runtime, named);
+    for (size_t i = 0; i < job->spec.flag_count; i++)
+        if (!hc_runtime_flag_allowed(chosen, job->spec.flags[i]))
+            return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "flag", "--flag %.100s: %s", job->spec.flags[i],
+                             chosen->compile_flags.count > 0
+                                 ? "is not one of those that the language's manifest allows"
+                                 : "the language has no flags that could be given");
+    *runtime = chosen;
+    return 0;
 }
 
 static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime **ret_runtime)
@@ -296,15 +356,9 @@ static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const st
         return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
                          "--language %.100s: unknown; `hotcell runtimes` lists what there is", named);
     (void)snprintf(job->language, sizeof job->language, "%.31s", runtime->name);
-    if (runtime->interpreter_path == NULL)
-        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named,
-                         runtime->missing);
-    const char *wanted = strchr(named, '@');
-    if (wanted != NULL && (hc_runtime_version(runtime, job->runtime_version) != 0 ||
-                           !version_fits(wanted + 1, job->runtime_version)))
-        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
-                         "--language %.100s: installed here is version %s", named,
-                         job->runtime_version[0] != '\0' ? job->runtime_version : "unknown");
+    int error = settle_version(job, &runtime, named);
+    if (error != 0)
+        return error;
     const char *reason, *name = job->spec.program_name != NULL ? job->spec.program_name : runtime->file;
     if (!hc_plan_name_ok(name, &reason) || strchr(name, '/') != NULL ||
         strlen(name) >= sizeof job->program_name)
@@ -527,7 +581,10 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
     (void)snprintf(file, sizeof file, "%s%s", job->program_name[0] == '-' ? "./" : "", job->program_name);
     (void)snprintf(output, sizeof output, "./%s",
                    runtime->compile_output != NULL ? runtime->compile_output : "");
-    struct hc_template_values values = {.interpreter = runtime->interpreter_path,
+    struct hc_template_values values = {.interpreter = runtime->interpreter->place,
+                                        .tree = runtime->interpreter->tree_cell,
+                                        .flags = (const char *const *)job->spec.flags,
+                                        .flag_count = job->spec.flag_count,
                                         .file = file,
                                         .output = output,
                                         .home = "/tmp/home",
@@ -621,7 +678,7 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
     memcpy(execution.limits, job->effective.limits, sizeof execution.limits);
     for (size_t i = 0; i < command->file_count; i++)
         execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
-    int error = need_hall(engine, job);
+    int error = need_hall(engine, job, command->runtime);
     if (error != 0)
         return error;
     settle_warmth(engine, job, command, &execution);
@@ -774,7 +831,8 @@ static int check_syntax(struct hc_engine *engine, struct hc_job *job, const stru
     command_done(&command);
     if (error == 0) {
         hc_classify(outcome, &verdict);
-        if (verdict.status == HC_STATUS_RUNTIME_ERROR && verdict.exit_code > 0)
+        /* 127 is the loader's word: the parser did not start */
+        if (verdict.status == HC_STATUS_RUNTIME_ERROR && verdict.exit_code > 0 && verdict.exit_code != 127)
             job->verdict.status = HC_STATUS_SYNTAX_ERROR;
         end_outcome(engine, outcome);
     }
@@ -961,6 +1019,15 @@ static int add_redactions(const struct hc_engine *engine, struct hc_job *job)
     return error > 0 ? -EINVAL : error;
 }
 
+static int permit_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    const struct hc_second_cell second = {.context = engine, .run = run_second};
+    uint64_t began_us = hc_now_us();
+    int error = hc_permit_program(job, runtime, engine->share, &second);
+    job->gate_us = hc_now_us() - began_us;
+    return error;
+}
+
 int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
                   const json_t *predicates, const char *out_folder)
 {
@@ -971,7 +1038,13 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
     if (error == 0)
         error = settle_runtime(engine, job, &runtime);
     if (error == 0)
-        error = hc_gate(&job->spec, &job->effective, &job->refusal);
+        error = hc_policies_get(&engine->policies, job->spec.profile, &job->policy, &job->refusal);
+    if (error == 0)
+        error = hc_gate(&job->spec, job->policy, &job->effective, &job->refusal);
+    if (error == 0)
+        error = hc_permit_request(job);
+    if (error == 0)
+        error = permit_program(engine, job, runtime);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         return 0;
@@ -1004,7 +1077,7 @@ int hc_engine_await_warm(struct hc_engine *engine, const char *language, unsigne
         return -ENOMEM;
     if (runtime == NULL || !hc_warm_possible(&engine->warm, runtime))
         return hc_refuse(refusal, HC_CAUSE_RUNTIME, "warm", "%.60s has no warm cells here", language);
-    int error = need_hall(engine, job);
+    int error = need_hall(engine, job, runtime);
     if (error == HC_REFUSED)
         *refusal = job->refusal;
     if (error != 0)
@@ -1028,7 +1101,7 @@ int hc_engine_hall(struct hc_engine *engine, struct hc_hall **ret_hall, struct h
     hc_autofree struct hc_job *job = calloc(1, sizeof *job);
     if (job == NULL)
         return -ENOMEM;
-    int error = need_hall(engine, job);
+    int error = need_hall(engine, job, NULL);
     if (error == HC_REFUSED)
         *refusal = job->refusal;
     *ret_hall = engine->hall;

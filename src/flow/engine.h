@@ -8,6 +8,7 @@
 struct hc_engine_options {
     const char *programs; /* NULL: beside the calling program */
     const char *share;    /* NULL: likewise */
+    const char *runtimes; /* one more folder of manifests; NULL: none */
     uint64_t allow_layers;
     const char *store;         /* where records go: a path that output must not show; NULL: none */
     const char *only_language; /* the one runtime that is needed; NULL: all */

@@ -10,6 +10,8 @@
 #include "flow/diagnose.h"
 #include "flow/gate.h"
 
+#include "policy/policy.h"
+
 #include <jansson.h>
 
 struct hc_stage_result { /* of a compile step */
@@ -40,10 +42,12 @@ struct hc_job {
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;
+    const struct hc_policy *policy;      /* not owned; NULL: none was settled */
+    struct hc_findings *findings;        /* NULL: the program was not looked at */
     const struct hc_second_cell *second; /* while predicates are judged; NULL: none of them may need a cell */
     char export_message[256];
     bool export_wanted, exported;
-    uint64_t check_us, compile_us, accept_us, collect_us;
+    uint64_t gate_us, check_us, compile_us, accept_us, collect_us;
     const char *fixed[8]; /* what --deterministic fixed */
     unsigned fixed_count;
     struct hc_redact_rules *redact; /* what is scrubbed from the record; a profile may add to it */

@@ -131,8 +131,10 @@ static json_t *error_of(const struct hc_job *job)
     const struct hc_diagnosis *d = &job->diagnosis;
     const struct hc_setup_failure *f = &job->outcome.failure;
     if (job->verdict.state == HC_STATE_REFUSED && job->refusal.cause != HC_CAUSE_NONE)
-        return json_pack("{s:n, s:s, s:n, s:n, s:n, s:o, s:o}", "type", "message", job->refusal.message,
-                         "file", "line", "column", "field", text_or_null(job->refusal.field), "detail",
+        return json_pack("{s:n, s:s, s:n, s:o, s:o, s:o, s:o}", "type", "message", job->refusal.message,
+                         "file", "line", number_if(job->refusal.line > 0, job->refusal.line), "column",
+                         number_if(job->refusal.column > 0, job->refusal.column), "field",
+                         text_or_null(job->refusal.field), "detail",
                          job->refusal.cause == HC_CAUSE_HOST || job->refusal.cause == HC_CAUSE_GRADE
                              ? json_string(job->refusal.field)
                              : json_null());
@@ -383,7 +385,7 @@ static json_t *stdin_of(const struct hc_captured *in)
 static json_t *request_of(const struct hc_job *job)
 {
     const struct hc_spec *spec = &job->spec;
-    json_t *inputs = json_array(), *asked = json_object(), *args = json_array();
+    json_t *inputs = json_array(), *asked = json_object(), *args = json_array(), *flags = json_array();
     for (size_t i = 0; i < spec->input_count; i++)
         if (!spec->inputs[i].folder)
             (void)json_array_append_new(
@@ -395,7 +397,9 @@ static json_t *request_of(const struct hc_job *job)
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "code_sha256",
+    for (size_t i = 0; i < spec->flag_count; i++)
+        (void)json_array_append_new(flags, path_text(spec->flags[i], strlen(spec->flags[i])));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "flags", flags, "code_sha256",
                      text_or_null(job->code_sha256), "inputs", inputs, "limits", asked, "profile",
                      path_text(spec->profile, strlen(spec->profile)), "arguments", args, "stdin",
                      stdin_of(&job->outcome.in), "environment", environment_names(spec), "sha256",
@@ -418,6 +422,31 @@ static json_t *acceptance_of(const struct hc_job *job)
                      a->predicates != NULL ? json_incref(a->predicates) : json_null());
 }
 
+static json_t *findings_of(const struct hc_findings *findings)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; findings != NULL && i < findings->count; i++) {
+        const struct hc_finding *f = &findings->items[i];
+        (void)json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "rule", f->rule, "line",
+                                                    number_if(f->line > 0, f->line), "column",
+                                                    number_if(f->column > 0, f->column), "name",
+                                                    path_text(f->name, strlen(f->name)), "message",
+                                                    path_text(f->message, strlen(f->message)), "severity",
+                                                    f->severity == HC_SEVERITY_REFUSAL ? "error" : "note"));
+    }
+    return list;
+}
+
+static json_t *policy_of(const struct hc_job *job)
+{
+    const struct hc_policy *policy = job->policy;
+    if (policy == NULL)
+        return json_null();
+    return json_pack("{s:s, s:I, s:s, s:s, s:o}", "profile", policy->name, "version",
+                     (json_int_t)policy->version, "sha256", policy->sha256, "risk",
+                     hc_risk_names[policy->risk], "findings", findings_of(job->findings));
+}
+
 /* What only a run that took place has. */
 static int set_run_parts(json_t *record, const struct hc_job *job, uint64_t total_us)
 {
@@ -431,16 +460,15 @@ static int set_run_parts(json_t *record, const struct hc_job *job, uint64_t tota
     json_t *parts = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o, s:o}, s:o, s:{s:s, s:i}, s:o, s:{s:s, s:s, s:o, s:b, "
         "s:b},"
-        " s:{s:s, s:i, s:n, s:s, s:[]}, s:{s:s, s:o, s:o, s:o}, s:o, s:o}",
+        " s:o, s:{s:s, s:o, s:o, s:o}, s:o, s:o}",
         "stdout", stream(job, &o->out), "stderr", stream(job, &o->err), "artifacts", artifacts, "files",
         files, "usage", usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts",
         attempts, "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
         hc_filter_payload_sha256, "allowed", (int)HC_FILTER_PAYLOAD_ALLOWED, "isolation", isolation_of(job),
         "cell", "id", job->id, "created_at", job->cell_created_at, "destroyed_at",
         text_or_null(job->cell_destroyed_at), "warm", o->warm, "made_ahead", o->made_ahead, "policy",
-        "profile", job->spec.profile, "version", 1, "sha256", "risk", "medium", "findings", "runtime",
-        "language", job->language, "version", text_or_null(job->runtime_version), "environment_sha256",
-        text_or_null(job->environment_sha256), "deterministic", deterministic, "timing",
+        policy_of(job), "runtime", "language", job->language, "version", text_or_null(job->runtime_version),
+        "environment_sha256", text_or_null(job->environment_sha256), "deterministic", deterministic, "timing",
         timing_of(job, total_us), "residue",
         json_pack("{s:o, s:o, s:o, s:o}", "processes", number_if(o->has_residue, o->residue.processes),
                   "mounts", number_if(o->has_residue, o->residue.mounts), "cgroups",
@@ -479,6 +507,10 @@ json_t *hc_record_make(const struct hc_job *job)
         json_decref(record);
         return NULL;
     }
+    if (job->policy != NULL && json_object_set_new(record, "policy", policy_of(job)) != 0) {
+        json_decref(record);
+        return NULL;
+    }
     return record;
 }
 
@@ -489,6 +521,7 @@ void hc_job_done(struct hc_job *job)
     hc_outcome_done(&job->compile.outcome);
     hc_collection_done(&job->collection);
     json_decref(job->acceptance.predicates);
+    free(job->findings);
     hc_kept_done(job);
     hc_redact_rules_done(job->redact);
 }
