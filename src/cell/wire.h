@@ -36,6 +36,29 @@
 #define HC_FD_HALL_SOCKET 4
 #define HC_FD_INIT_SOCKET 3
 
+/* Where halls hold the locks of their slices and, for an ordinary user, where the door is. */
+#define HC_RUN_FOLDER  "/run/hotcell"
+#define HC_USER_FOLDER "user-" /* below it and in every cgroup tree: this and the user's number */
+#define HC_DOOR_SOCKET "door"
+#define HC_CGROUP_HOME "hotcell" /* at the top of every cgroup tree */
+#define HC_CGROUP_DOOR "door"    /* in a user's part of the cgroup2 tree: where hotcell-door lives */
+
+/* ---- library -> hotcell-door: the three descriptors of enum hc_door_fd with one request ---- */
+
+enum hc_door_fd { HC_DOOR_PROGRAM, HC_DOOR_CONFIG, HC_DOOR_KEEPER_SOCKET, HC_DOOR_FDS };
+
+struct hc_door_request {
+    uint32_t version;
+    uint32_t size;
+};
+
+struct hc_door_answer { /* descriptor: a pidfd of hotcell-hall, unless error */
+    uint32_t version;
+    int32_t error;
+    int32_t pid;
+    uint32_t reserved;
+};
+
 /* ---- hall configuration ---- */
 
 #define HC_BIND_MAX       64
@@ -60,11 +83,11 @@ struct hc_hall_config {
     uint32_t ceiling_processes;
     uint64_t ceiling_memory_bytes;
     uint64_t allow_layers; /* bit per enum hc_layer whose absence was accepted by name */
-    uint64_t id_base;      /* first host id of all slices; 0: the built-in range */
+    uint64_t id_base;      /* first host user id of all slices; 0: the built-in range (root only) */
     uint32_t slice_count;
     uint32_t fault_program; /* test builds: which program fails its nth guarded call */
     uint32_t fault_nth;
-    uint32_t reserved;
+    uint32_t gid_base; /* likewise of group ids; 0: as id_base */
     char keeper_path[HC_PATH_SIZE];
     char init_path[HC_PATH_SIZE];
     struct hc_bind binds[HC_BIND_MAX];
@@ -94,13 +117,15 @@ struct hc_keeper_config {
     uint32_t controllers;    /* bit per enum hc_controller with a usable directory */
     uint32_t v2_controllers; /* bit per HC_V2_* enabled in the cgroup2 tree */
     uint32_t slice;
-    uint32_t id_base; /* host id of the hall's id 0 */
+    uint32_t id_base; /* host user id of the hall's id 0 */
     uint32_t ceiling_processes;
     uint64_t ceiling_memory_bytes;
     uint64_t allow_layers;
     uint64_t page_size;
     uint32_t fault_program;
     uint32_t fault_nth;
+    uint32_t gid_base; /* host group id of the hall's id 0 */
+    uint32_t reserved;
 };
 
 enum hc_v2_controller { HC_V2_MEMORY = 1, HC_V2_PIDS = 2, HC_V2_CPU = 4 };
@@ -135,7 +160,7 @@ struct hc_request {
 };
 
 enum hc_event_kind {
-    HC_EVENT_HELLO = 1, /* the keeper is ready */
+    HC_EVENT_HELLO = 1, /* the keeper is ready; descriptor: the hall's user namespace */
     HC_EVENT_MADE,      /* descriptors: see enum hc_meter, those in `meters` */
     HC_EVENT_READY, /* descriptors: the working folder; the payload waits for one byte on the report socket */
     HC_EVENT_ATTESTED, /* answer to HC_OP_ATTEST; error when the payload is gone */

@@ -53,6 +53,14 @@ int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
 int hc_cli_policy(int argc, char **argv);
+
+/* hotcell doctor --setup and --undo. */
+struct hc_setup_wish {
+    const char *setup, *undo; /* the user; NULL: not asked for */
+    bool json, at_boot, dry_run;
+};
+int hc_cli_doctor_setup(const struct hc_setup_wish *wish);
+
 int hc_cli_bench(int argc, char **argv);
 int hc_cli_log(int argc, char **argv);
 int hc_cli_verify(int argc, char **argv);

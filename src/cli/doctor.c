@@ -9,6 +9,10 @@
 
 const struct hc_option hc_doctor_options[] = {
     {"json", 0, NULL, "print one JSON document"},
+    {"setup", 0, "USER", "as root: grant USER what making cells needs"},
+    {"undo", 0, "USER", "as root: take back what --setup granted"},
+    {"at-boot", 0, NULL, "with --setup: have systemd repeat it at every start of the host"},
+    {"dry-run", 0, NULL, "with --setup or --undo: only say what would be done"},
     {"help", 'h', NULL, "show this help"},
 };
 const size_t hc_doctor_option_count = sizeof hc_doctor_options / sizeof *hc_doctor_options;
@@ -110,24 +114,19 @@ static void print_report(const json_t *report)
     }
 }
 
-int hc_cli_doctor(int argc, char **argv)
+static void take_option(struct hc_setup_wish *wish, const char *name, const char *value)
 {
-    const struct hc_command *command = hc_command_named("doctor");
-    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
-    const char *value;
-    char message[256];
-    bool json = false;
-    for (int option; (option = hc_option_next(command, &arguments, &value, message)) != HC_OPTION_END;) {
-        if (option < 0) {
-            hc_say("%s", option == HC_OPTION_BAD ? message : "doctor takes no operands");
-            return 125;
-        }
-        if (strcmp(command->options[option].name, "help") == 0) {
-            hc_print_help(command);
-            return 0;
-        }
-        json = true;
-    }
+    if (strcmp(name, "setup") == 0)
+        wish->setup = value;
+    else if (strcmp(name, "undo") == 0)
+        wish->undo = value;
+    wish->json = wish->json || strcmp(name, "json") == 0;
+    wish->at_boot = wish->at_boot || strcmp(name, "at-boot") == 0;
+    wish->dry_run = wish->dry_run || strcmp(name, "dry-run") == 0;
+}
+
+static int diagnose_host(bool json)
+{
     struct hc_job *job = calloc(1, sizeof *job);
     if (job == NULL || try_cell(job) < 0)
         return 125;
@@ -143,4 +142,32 @@ int hc_cli_doctor(int argc, char **argv)
     hc_job_done(job);
     free(job);
     return works ? 0 : 1;
+}
+
+int hc_cli_doctor(int argc, char **argv)
+{
+    const struct hc_command *command = hc_command_named("doctor");
+    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
+    const char *value;
+    char message[256];
+    struct hc_setup_wish wish = {0};
+    for (int option; (option = hc_option_next(command, &arguments, &value, message)) != HC_OPTION_END;) {
+        if (option < 0) {
+            hc_say("%s", option == HC_OPTION_BAD ? message : "doctor takes no operands");
+            return 125;
+        }
+        const char *name = command->options[option].name;
+        if (strcmp(name, "help") == 0) {
+            hc_print_help(command);
+            return 0;
+        }
+        take_option(&wish, name, value);
+    }
+    if (wish.setup != NULL || wish.undo != NULL)
+        return hc_cli_doctor_setup(&wish);
+    if (wish.at_boot || wish.dry_run) {
+        hc_say("--%s: goes with --setup or --undo", wish.at_boot ? "at-boot" : "dry-run");
+        return 125;
+    }
+    return diagnose_host(wish.json);
 }

@@ -359,7 +359,7 @@ static int export_records(struct log_call *log, struct hc_store *store, const ch
 {
     char message[256] = "";
     struct hc_log_export part = {.blobs = log->blobs};
-    struct hc_link head;
+    struct hc_link head = {0};
     int failed = choose_part(log, store, id, &part);
     if (failed != 0)
         return failed;

@@ -26,7 +26,7 @@ const struct hc_command hc_commands[] = {
      hc_release_options, HC_RELEASE_OPTION_COUNT, hc_cli_release},
     {"runtimes", "[options]", "Lists the languages that can be run here, and why others can't.",
      hc_runtimes_options, 0, hc_cli_runtimes},
-    {"doctor", "[--json]",
+    {"doctor", "[--json] | --setup USER | --undo USER",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
     {"policy", "show [PROFILE] | check FILE",

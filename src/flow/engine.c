@@ -8,6 +8,7 @@
 #include "flow/accept.h"
 #include "flow/deterministic.h"
 #include "flow/keep.h"
+#include "flow/ordinary.h"
 #include "flow/permit.h"
 #include "flow/redact_host.h"
 #include "flow/warm.h"
@@ -202,9 +203,14 @@ static uint32_t collect_binds(const struct hc_engine *engine, const struct hc_ru
 static int refuse_by_failure(struct hc_job *job, const struct hc_setup_failure *failure, enum hc_cause cause)
 {
     const char *fix = "";
-    if (failure->stage == HC_STAGE_HALL_SLICE && (failure->error == -EACCES || failure->error == -EPERM))
-        fix = "; run as root (an ordinary user needs a set-up that this version does not offer yet)";
-    else if (failure->stage == HC_STAGE_HALL_SLICE && failure->error == -EUSERS)
+    char missing[480];
+    if (failure->stage <= HC_STAGE_HALL_KEEPER && geteuid() != 0 &&
+        hc_ordinary_missing(missing, sizeof missing)) {
+        (void)hc_refuse(&job->refusal, cause, hc_stage_names[failure->stage], "%s", missing);
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
+    if (failure->stage == HC_STAGE_HALL_SLICE && failure->error == -EUSERS)
         fix = "; too many halls at once: wait for one to end";
     else if (failure->stage == HC_STAGE_HALL_CGROUP && failure->error == -EBUSY)
         fix = "; the cgroup at the top holds processes: delegate a group of its own to hotcell (systemd: "
@@ -788,6 +794,7 @@ static void take_compile_verdict(struct hc_job *job, const struct hc_runtime *ru
     job->outcome.facts = job->compile.outcome.facts;
     job->outcome.layers = job->compile.outcome.layers;
     job->outcome.host_uid = job->compile.outcome.host_uid;
+    job->outcome.host_gid = job->compile.outcome.host_gid;
     job->outcome.residue = job->compile.outcome.residue;
     job->outcome.has_residue = job->compile.outcome.has_residue;
     /* The program itself has printed nothing. */

@@ -196,6 +196,7 @@ static void judge_ready(struct running *run, struct hc_event *event)
     struct hc_attestation *seen = &event->u.ready.attestation;
     outcome->facts = event->u.ready.facts;
     outcome->host_uid = hc_hall_facts(run->hall)->id_base + seen->host_uid;
+    outcome->host_gid = hc_hall_facts(run->hall)->gid_base + seen->host_gid;
     const char *name;
     outcome->facts.core_handler = core_handler();
     if (run->cell->meters[HC_METER_KILL] >= 0 && run->cell->meters[HC_METER_EVENTS] >= 0)

@@ -83,7 +83,7 @@ struct hc_outcome {
     bool made_ahead;
     bool warm;
     uint64_t cell_slot;
-    uint32_t host_uid;
+    uint32_t host_uid, host_gid;
     uint64_t oom_kills;
     struct hc_cell_handle *cell; /* until hc_execute_end */
 };

@@ -3,6 +3,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "flow/opener.h"
+#include "flow/ordinary.h"
 #include "kernel/files.h"
 #include "kernel/syscalls.h"
 
@@ -26,6 +28,8 @@
 
 struct hc_hall {
     pid_t guard;
+    int guard_pidfd; /* -1: the guard is our own child */
+    struct hc_opener *opener;
     int socket;
     bool broken;
     uint64_t opened_in_us;
@@ -65,7 +69,7 @@ static int fill_config(const struct hc_hall_options *options, struct hc_hall_con
     config->ceiling_processes = options->ceiling_processes;
     config->ceiling_memory_bytes = options->ceiling_memory_bytes;
     config->allow_layers = options->allow_layers;
-    config->slice_count = 128;
+    config->slice_count = HC_SLICES_MAX;
     config->fault_program = options->fault_program;
     config->fault_nth = options->fault_nth;
     memcpy(config->binds, options->binds, options->bind_count * sizeof *options->binds);
@@ -74,11 +78,8 @@ static int fill_config(const struct hc_hall_options *options, struct hc_hall_con
     return a < HC_PATH_SIZE && b < HC_PATH_SIZE ? 0 : -ENAMETOOLONG;
 }
 
-static int spawn_hall(const char *programs, int config, int socket, pid_t *ret_pid)
+static int spawn_as_root(const char *path, int config, int socket, pid_t *ret_pid)
 {
-    char path[HC_PATH_SIZE + 16];
-    if (snprintf(path, sizeof path, "%s/hotcell-hall", programs) >= (int)sizeof path)
-        return -ENAMETOOLONG;
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
     if (error != 0)
@@ -111,6 +112,25 @@ static int spawn_hall(const char *programs, int config, int socket, pid_t *ret_p
     return -error;
 }
 
+/* Root makes the hall itself; an ordinary user has his door make it, which lives in his cgroups. */
+static int start_hall(struct hc_hall *hall, const char *programs, int config, int socket,
+                      struct hc_setup_failure *failure)
+{
+    char path[HC_PATH_SIZE + 16];
+    *failure = (struct hc_setup_failure){.stage = HC_STAGE_HALL_KEEPER};
+    if (snprintf(path, sizeof path, "%s/hotcell-hall", programs) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    (void)snprintf(failure->detail, sizeof failure->detail, "%.*s", (int)sizeof failure->detail - 1, path);
+    if (geteuid() == 0)
+        return spawn_as_root(path, config, socket, &hall->guard);
+    hall->guard_pidfd = hc_door_start(path, config, socket, &hall->guard);
+    if (hall->guard_pidfd >= 0)
+        return 0;
+    failure->stage = HC_STAGE_HALL_CGROUP;
+    (void)snprintf(failure->detail, sizeof failure->detail, "the user's door");
+    return hall->guard_pidfd;
+}
+
 static int move_high(int *fd)
 {
     int high = fcntl(*fd, F_DUPFD_CLOEXEC, 16);
@@ -137,6 +157,9 @@ static int await_hello(struct hc_hall *hall, struct hc_setup_failure *failure)
     unsigned fd_count = 0;
     long n = receive_event(hall->socket, &event, fds, &fd_count, 0);
     *failure = (struct hc_setup_failure){.stage = HC_STAGE_HALL_KEEPER, .error = n < 0 ? (int)n : -EPROTO};
+    hc_autoclose int namespace = fd_count > 0 ? fds[0] : -1;
+    for (unsigned i = 1; i < fd_count; i++)
+        hc_close_fd(&fds[i]);
     if (n < 0) /* the hall died without a word */
         return HC_SETUP_FAILED;
     if (event.kind == HC_EVENT_FAILED) {
@@ -145,10 +168,11 @@ static int await_hello(struct hc_hall *hall, struct hc_setup_failure *failure)
         memcpy(failure->detail, event.u.detail, sizeof failure->detail - 1);
         return HC_SETUP_FAILED;
     }
-    if (event.kind != HC_EVENT_HELLO)
+    if (event.kind != HC_EVENT_HELLO || namespace < 0)
         return HC_SETUP_FAILED;
     hall->facts = event.u.hello;
-    return 0;
+    hall->opener = hc_opener_new(hc_take_fd(&namespace));
+    return hall->opener == NULL ? -ENOMEM : 0;
 }
 
 int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hall,
@@ -160,9 +184,15 @@ int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hal
     int pair[2];
     if (config == NULL || hall == NULL)
         return -ENOMEM;
+    hall->guard_pidfd = -1;
     int error = fill_config(options, config);
     if (error < 0)
         return error;
+    if (geteuid() != 0 && (error = hc_ordinary_ids(config)) < 0) {
+        *ret_failure = (struct hc_setup_failure){
+            .stage = HC_STAGE_HALL_IDS, .error = error, .detail = "/etc/subuid, /etc/subgid"};
+        return HC_SETUP_FAILED;
+    }
     hc_autoclose int memfd = hc_memfd("hall", MFD_CLOEXEC);
     if (memfd < 0 || pwrite(memfd, config, sizeof *config, 0) != (ssize_t)sizeof *config)
         return -errno;
@@ -173,10 +203,8 @@ int hc_hall_open(const struct hc_hall_options *options, struct hc_hall **ret_hal
     /* Low numbers would collide with the places the hall expects its descriptors at. */
     if ((error = move_high(&memfd)) < 0 || (error = move_high(&theirs)) < 0)
         return error;
-    if ((error = spawn_hall(options->programs, memfd, theirs, &hall->guard)) < 0) {
-        *ret_failure = (struct hc_setup_failure){.stage = HC_STAGE_HALL_KEEPER, .error = error};
-        (void)snprintf(ret_failure->detail, sizeof ret_failure->detail, "%.200s/hotcell-hall",
-                       options->programs);
+    if ((error = start_hall(hall, options->programs, memfd, theirs, ret_failure)) < 0) {
+        ret_failure->error = error;
         return HC_SETUP_FAILED;
     }
     hc_close_fd(&theirs);
@@ -206,12 +234,16 @@ void hc_hall_close(struct hc_hall *hall)
     if (hall == NULL)
         return;
     hc_hall_leave(hall);
-    hc_autoclose int pidfd = hc_pidfd_open(hall->guard);
+    hc_opener_done(hall->opener);
+    bool child = hall->guard_pidfd < 0;
+    hc_autoclose int pidfd = child ? hc_pidfd_open(hall->guard) : hall->guard_pidfd;
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     /* A keeper that was stopped, or hangs, does not see our socket close; its parent can kill it. */
     if (pidfd >= 0 && poll(&end, 1, LEAVE_TIMEOUT_MS) == 0)
-        (void)kill(hall->guard, SIGTERM);
-    while (waitpid(hall->guard, NULL, 0) < 0 && errno == EINTR)
+        (void)hc_pidfd_signal(pidfd, SIGTERM);
+    while (child && waitpid(hall->guard, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    while (!child && poll(&end, 1, -1) < 0 && errno == EINTR)
         continue;
     free(hall);
 }

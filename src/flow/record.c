@@ -351,7 +351,7 @@ static json_t *isolation_of(const struct hc_job *job)
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "tier", "native", "grade",
                      hc_grade_name(o->layers.grade), "attested",
                      o->attested_after_exec ? "after_exec" : "before_exec", "layers", layers, "uid",
-                     number(o->host_uid), "gid", number(o->host_uid), "capabilities",
+                     number(o->host_uid), "gid", number(o->host_gid), "capabilities",
                      none ? json_string("0000000000000000") : json_null(), "mounts",
                      mounts_of(o->mounts != NULL ? o->mounts : ""));
 }

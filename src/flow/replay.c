@@ -94,7 +94,7 @@ size_t hc_first_difference(const uint8_t *a, size_t a_bytes, const uint8_t *b, s
 /* A few bytes around a place, so that a terminal shows them and obeys none. */
 static json_t *context_of(const uint8_t *data, size_t n, size_t at)
 {
-    char text[8 * 2 * CONTEXT_BYTES + 8];
+    char text[8 * 2 * CONTEXT_BYTES + 8]; /* eight times the bytes: room for every escape */
     size_t from = at > CONTEXT_BYTES ? at - CONTEXT_BYTES : 0;
     size_t to = at + CONTEXT_BYTES < n ? at + CONTEXT_BYTES : n;
     if (from > n)
@@ -102,6 +102,13 @@ static json_t *context_of(const uint8_t *data, size_t n, size_t at)
     from += hc_utf8_ceil(data + from, to - from);
     to = from + hc_utf8_floor(data + from, to - from);
     size_t length = hc_escape_visible(data + from, to - from, text, sizeof text);
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\n' && length + 1 < sizeof text) { /* one line, as \n */
+            memmove(text + i + 2, text + i + 1, length - i - 1);
+            text[i] = '\\';
+            text[++i] = 'n';
+            length++;
+        }
     return json_stringn(text, length);
 }
 

@@ -240,7 +240,10 @@ static void take_link(sqlite3_stmt *row, int column, struct hc_link *link)
 {
     const char *sha256 = (const char *)sqlite3_column_text(row, column + 1);
     *link = (struct hc_link){.seq = sqlite3_column_int64(row, column)};
-    (void)snprintf(link->sha256, sizeof link->sha256, "%s", sha256 != NULL ? sha256 : "");
+    (void)snprintf(link->sha256, sizeof link->sha256, "%s",
+                   sha256 == NULL         ? ""
+                   : strlen(sha256) == 64 ? sha256
+                                          : "?");
 }
 
 static int read_last(struct hc_store *store, struct hc_link *ret_last, struct hc_link *ret_head,
