@@ -32,6 +32,8 @@ const struct hc_command hc_commands[] = {
     {"policy", "show [PROFILE] | check FILE",
      "Shows what a profile allows and where each value comes from; checks one.", hc_policy_options, 0,
      hc_cli_policy},
+    {"redteam", "[options]", "Attacks the boundary on this host, row by row, and says what held.",
+     hc_redteam_options_table, 0, hc_cli_redteam},
     {"bench", "[options]", "Measures what a run costs here, beside the bare command and other sandboxes.",
      hc_bench_options_table, 0, hc_cli_bench},
     {"completion", "[options] bash|zsh|fish", "Prints a script that completes hotcell's words in a shell.",
@@ -56,6 +58,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_eval_options_fill();
         else if (found.options == hc_policy_options)
             found.option_count = hc_policy_option_count;
+        else if (found.options == hc_redteam_options_table)
+            found.option_count = hc_redteam_option_count;
         else if (found.options == hc_bench_options_table)
             found.option_count = hc_bench_option_count;
         else if (found.options == hc_doctor_options)

@@ -275,7 +275,8 @@ int hc_compare_files(const char *first, const char *second, struct hc_compare *r
                                .only_ids = {json_array(), json_array()}};
     int error = for_each(first, ret, &table, take_first, refusal);
     if (error == 0) {
-        qsort(table.rows, table.count, sizeof *table.rows, by_key);
+        if (table.count > 0)
+            qsort(table.rows, table.count, sizeof *table.rows, by_key);
         error = for_each(second, ret, &table, take_second, refusal);
     }
     if (error == 0 && ret->common < table.count)

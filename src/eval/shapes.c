@@ -97,7 +97,7 @@ static bool fraction(const char *text, double *ret_number)
 
 bool hc_eval_math_number(const char *text, double *ret_number)
 {
-    char clean[128];
+    char clean[128] = "";
     size_t used = 0;
     /* blanks, dollars and percent signs are how it is written, not how much it is */
     for (const char *at = text; *at != '\0'; at++) {

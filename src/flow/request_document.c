@@ -141,11 +141,14 @@ static json_t *document_of(const struct hc_job *job, const json_t *predicates, j
     char grade[2] = {(char)('A' + (int)spec->min_grade), '\0'};
     json_t *deterministic =
         spec->deterministic ? json_pack("{s:o}", "seed", text_json(spec->seed)) : json_null();
+    /* which of the installed versions was asked for belongs to the request */
+    const char *version = spec->language != NULL ? strchr(spec->language, '@') : NULL;
     return json_pack(
-        "{s:s, s:o, s:s, s:{s:o, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o, s:o,"
+        "{s:s, s:o, s:s+, s:{s:o, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o, s:o,"
         " s:o, s:o}",
-        "schema", "hotcell.request/1", "nonce", nonce_json(spec), "language", job->language, "program",
-        "name", text_json(job->program_name), "sha256", job->code_sha256, "inputs", inputs_json(spec),
+        "schema", "hotcell.request/1", "nonce", nonce_json(spec), "language", job->language,
+        version != NULL ? version : "", "program", "name", text_json(job->program_name), "sha256",
+        job->code_sha256, "inputs", inputs_json(spec), "flags", list_json(spec->flags, spec->flag_count),
         "arguments", list_json(spec->args, spec->arg_count), "environment",
         list_json(spec->env, spec->env_count), "stdin", stdin_json(job), "limits", limits_json(spec),
         "profile", text_json(spec->profile), "collect", text_json(spec->collect), "deterministic",
@@ -391,10 +394,10 @@ static int take_predicates(const struct source *source, json_t **ret_predicates)
     return json_is_array(*ret_predicates) ? 0 : malformed(source, "predicates");
 }
 
-static const char *const known[] = {"schema",    "nonce",       "language", "program",   "inputs",
-                                    "arguments", "stdin",       "limits",   "profile",   "collect",
-                                    "allow",     "environment", "warmth",   "redact",    "deterministic",
-                                    "min_grade", "host",        "kept",     "predicates"};
+static const char *const known[] = {"schema",    "nonce",       "language", "program",    "inputs",
+                                    "arguments", "stdin",       "limits",   "profile",    "collect",
+                                    "allow",     "environment", "warmth",   "redact",     "deterministic",
+                                    "min_grade", "host",        "kept",     "predicates", "flags"};
 
 static int check_names(const struct source *source)
 {
@@ -436,6 +439,8 @@ int hc_request_document_read(const json_t *document, hc_blob_reader *read, void 
         error = take_inputs(&source, spec);
     if (error == 0)
         error = each_text(&source, "arguments", spec, add_arg);
+    if (error == 0 && json_object_get(document, "flags") != NULL)
+        error = each_text(&source, "flags", spec, hc_spec_add_flag);
     if (error == 0)
         error = each_text(&source, "environment", spec, hc_spec_add_env);
     if (error == 0)

@@ -117,7 +117,8 @@ static int host_plan(const struct hc_runtime *runtime)
      * filter. */
     static const struct hc_plan_rlimit rlimits[] = {{RLIMIT_CORE, 0, 1, 1},
                                                     {RLIMIT_STACK, 0, 8u << 20, RLIM_INFINITY}};
-    struct hc_template_values values = {.interpreter = runtime->interpreter_path,
+    struct hc_template_values values = {.interpreter = runtime->interpreter->place,
+                                        .tree = runtime->interpreter->tree_cell,
                                         .file = runtime->file,
                                         .output = "./",
                                         .home = "/tmp/home",

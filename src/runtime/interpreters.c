@@ -276,6 +276,7 @@ static int add_view(struct hc_runtime *base, const struct hc_runtime *extension,
     view->variant_count = 0;
     view->interpreter = interpreter;
     view->interpreter_path = interpreter->path;
+    view->warm_native = NULL; /* only the default is kept ready */
     if (!extension)
         return 0;
     view->manifest_path = extension->manifest_path;

@@ -20,8 +20,9 @@
 enum { NAME_BYTES_MAX = 63 };
 
 #define FLAGS       (1u << HC_TEMPLATE_FLAGS)
-#define FIX_NAME    (((1u << HC_TEMPLATE_COUNT) - 1) & ~FLAGS)
-#define ANY_NAME    (FIX_NAME & ~(1u << HC_TEMPLATE_SEED) & ~(1u << HC_TEMPLATE_HOOK))
+#define TREE        (1u << HC_TEMPLATE_TREE)
+#define FIX_NAME    (((1u << HC_TEMPLATE_COUNT) - 1) & ~FLAGS & ~TREE)
+#define ANY_NAME    ((FIX_NAME | TREE) & ~(1u << HC_TEMPLATE_SEED) & ~(1u << HC_TEMPLATE_HOOK))
 #define INTERPRETER (1u << HC_TEMPLATE_INTERPRETER)
 #define FILE_NAME   (1u << HC_TEMPLATE_FILE)
 

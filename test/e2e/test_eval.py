@@ -90,6 +90,26 @@ def data_sets_as_they_come():
     equal((again["resumed"], again["results"]), (7, 7), "names stay the same")
 
 
+@test(timeout=90)
+def test_code_of_data_sets_is_run():
+    """HumanEval and MBPP: right and wrong answers, the data set's own, and one that leaves before it is asked."""
+    folder = scratch("asserts")
+    os.makedirs(folder)
+    human = {"task_id": "HumanEval/0", "prompt": "from typing import List\n\ndef total(xs: List[int]) -> int:\n    \"\"\" Sum. \"\"\"\n",
+             "canonical_solution": "    return sum(xs)\n", "entry_point": "total",
+             "test": "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n"}
+    mbpp = {"task_id": 2, "text": "Double it.", "code": "def twice(x):\r\n    return 2 * x", "test_setup_code": "import math",
+            "test_list": ["assert twice(2) == 4", "assert twice(math.inf) == math.inf"], "challenge_test_list": []}
+    path = write(folder, human, dict(human, id="wrong", completion="    return len(xs)\n"),
+                 dict(human, id="whole", completion="```python\ndef total(xs):\n    return sum(xs)\n```"),
+                 dict(human, id="exit", completion="    import os; os._exit(0)\n"), mbpp,
+                 dict(mbpp, id="square", completion="def twice(x):\n    return x ** 3"))
+    out = os.path.join(folder, "out.jsonl")
+    evaluate("--results", out, path)
+    equal({name: row["accepted"] for name, row in results(out).items()},
+          {"HumanEval/0": True, "wrong": False, "whole": True, "exit": False, "mbpp/2": True, "square": False}, "verdicts")
+
+
 def peak_kib(arguments):
     """Highest resident memory of the dispatcher, which is the one that reads the file."""
     process = subprocess.Popen([HOTCELL, "eval", "--store", "none", "--json", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

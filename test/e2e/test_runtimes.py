@@ -213,6 +213,32 @@ def wrong_manifests_are_told_with_their_place():
             check(ending.returncode == 125 and "--runtimes " + folder in ending.stderr and why in ending.stderr, command, ending.stderr)
 
 
+@test(timeout=90)
+def replays_take_version_and_flags():
+    store = scratch("store")
+    versions = listed(folders("replayed")[0], "python")["versions"]
+    for language, code, more in (("c", "#include <stdio.h>\nint main(void) { printf(\"%d\\n\", WORTH); return 0; }", {"flag": ["-DWORTH=7"]}),
+                                 ("python@" + versions[-1]["version"], "import sys; print(sys.version)", {})):
+        record, _, _, _ = run(code, language=language, store=store, **more)
+        ends(record, "ok", None)
+        done = subprocess.run([HOTCELL, "replay", "--store", store, record["id"]], capture_output=True, text=True, timeout=60)
+        equal((done.returncode, "identical" in done.stdout), (0, True), "replay of %s (%s%s)" % (language, done.stdout, done.stderr))
+
+
+@test(timeout=30)
+def a_version_beside_the_default_is_not_served_warm():
+    manifests, trees = folders("warmth")
+    tool(trees, "3.99.1")
+    write(trees + "/bin/python3", "#!/bin/sh\ncase $* in *-V) echo Python 3.99.1;; *) echo mine;; esac\n", 0o755)
+    write(manifests + "/other.yaml", "extends: python\nvariant: other\ninterpreter: bin/python3\ntree: {host: %s, cell: /opt/other}\n"
+          "private_paths: accept\n" % trees)
+    record, code, _, _ = run("print(1)", language="python@other", runtimes=manifests, warm=True)
+    equal((record["status"], record["cause"], code), ("refused", "field", 125), "--warm of a version that is not kept ready")
+    item = json.dumps({"id": "a", "language": "python@other", "program": "import pandas"})
+    ending = hotcell("eval", "--store", "none", "--results", "/dev/stdout", "--runtimes", manifests, "-", stdin=item)
+    equal(json.loads(ending.stdout.splitlines()[0])["stdout_tail"], "mine\n", "it is the wanted one that runs")
+
+
 def page():
     """The manual page as a reader sees it, where scdoc's escapes are gone."""
     with open(os.path.join(ROOT, "docs", "man", "hotcell-runtime.5.scd"), encoding="utf-8") as file:
