@@ -183,8 +183,11 @@ static int print_task(const struct request *request, const struct hc_task *task)
     size_t i;
     /* Whoever may look at a task may be the one who tries: the answers stay in the file. */
     json_t *kinds = json_array(), *predicate;
-    json_array_foreach(json_object_get(document, "predicates"), i, predicate)(void)
-        json_array_append(kinds, json_object_get(predicate, "kind"));
+    json_array_foreach(json_object_get(document, "predicates"), i, predicate)
+    {
+        (void)json_array_append(kinds, json_object_get(predicate, "kind"));
+    }
+
     (void)json_object_set_new(document, "predicates", kinds);
     add_worst(document, task);
     if (request->json) {
@@ -240,11 +243,14 @@ static int list_tasks(const struct request *request, const char *folder)
         return 0;
     }
     json_array_foreach(list, i, row)
+    {
         printf("%-20s %-10s %lld of %lld  %s\n", json_string_value(json_object_get(row, "id")),
                json_string_value(json_object_get(row, "state")),
                (long long)json_integer_value(json_object_get(row, "used")),
                (long long)json_integer_value(json_object_get(row, "attempts")),
                json_string_value(json_object_get(row, "goal")));
+    }
+
     json_decref(list);
     return 0;
 }
@@ -287,7 +293,10 @@ static void print_answer(const json_t *answer)
     if (lines != NULL)
         printf("%s%s", lines, lines[strlen(lines) - 1] == '\n' ? "" : "\n");
     json_array_foreach(json_object_get(feedback, "failed"), i, kind)
+    {
         printf("%s%s", i == 0 ? "did not hold: " : ", ", json_string_value(kind));
+    }
+
     printf("%s%lld attempts left, at most %.1f s\n", i > 0 ? "\n" : "",
            (long long)json_integer_value(json_object_get(answer, "attempts_left")),
            (double)json_integer_value(json_object_get(answer, "worst_case_left_us")) / 1e6);
