@@ -39,9 +39,7 @@ struct hc_spec {
     size_t flag_count;
     char **env; /* NAME=VALUE */
     size_t env_count;
-    int stdin_fd; /* -1: end of file at once */
-    const char
-        *stdin_after; /* stdin waits until stdout has begun with this; NULL: it does not wait. Not owned */
+    int stdin_fd;                    /* -1: end of file at once */
     uint64_t limits[HC_LIMIT_COUNT]; /* where limit_asked */
     bool limit_asked[HC_LIMIT_COUNT];
     uint64_t allow_layers;

@@ -51,6 +51,7 @@ bool hc_colours(int fd);
 int hc_cli_run(int argc, char **argv);
 int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
+int hc_cli_predicates(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
 int hc_cli_policy(int argc, char **argv);
 
@@ -95,6 +96,8 @@ extern const struct hc_option hc_log_options[HC_LOG_OPTION_COUNT];
 extern const struct hc_option hc_verify_options[HC_VERIFY_OPTION_COUNT];
 extern const struct hc_option hc_release_options[HC_RELEASE_OPTION_COUNT];
 extern const struct hc_option hc_replay_options[HC_REPLAY_OPTION_COUNT];
+extern const struct hc_option hc_predicates_options[];
+extern const size_t hc_predicates_option_count;
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
 extern const struct hc_option hc_completion_options[];

@@ -26,6 +26,8 @@ const struct hc_command hc_commands[] = {
      hc_release_options, HC_RELEASE_OPTION_COUNT, hc_cli_release},
     {"runtimes", "[options]", "Lists the languages that can be run here, and why others can't.",
      hc_runtimes_options, 0, hc_cli_runtimes},
+    {"predicates", "[--json] [KIND]", "Lists what acceptance can ask for, and what each kind can't tell.",
+     hc_predicates_options, 0, hc_cli_predicates},
     {"doctor", "[--json] | --setup USER | --undo USER",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
@@ -55,6 +57,8 @@ const struct hc_command *hc_command_named(const char *name)
         found = hc_commands[i];
         if (found.options == hc_run_options)
             found.option_count = hc_run_option_count;
+        else if (found.options == hc_predicates_options)
+            found.option_count = hc_predicates_option_count;
         else if (found.options == hc_runtimes_options)
             found.option_count = hc_runtimes_option_count;
         else if (found.options == hc_eval_options_table)

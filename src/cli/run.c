@@ -167,8 +167,8 @@ static int run_job(struct hc_run_request *request, const char *folder, struct hc
     /* The usual request needs one manifest of all: by its name, or Python's when nothing points elsewhere. */
     char only[64];
     const struct hc_spec *spec = &request->spec;
-    if ((spec->language != NULL || spec->program_name == NULL) &&
-        !hc_predicates_name_languages(request->predicates)) {
+    if (!hc_predicates_bring_programs(request->predicates) &&
+        (spec->language != NULL || spec->program_name == NULL)) {
         (void)snprintf(only, sizeof only, "%.*s",
                        (int)strcspn(spec->language != NULL ? spec->language : "python", "@"),
                        spec->language != NULL ? spec->language : "python");

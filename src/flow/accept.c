@@ -1,5 +1,6 @@
 #include "flow/accept.h"
 
+#include "flow/accept_cells.h"
 #include "flow/accept_kinds.h"
 
 #include <errno.h>
@@ -8,33 +9,6 @@
 
 #define PREDICATES_MAX 100
 #define ITEM_TOLERANCE 1e-3 /* of a number that a data set expects */
-
-static const char *const no_fields[] = {NULL};
-static const char *const value_field[] = {"value", NULL};
-static const char *const equals_fields[] = {"value", "trim", NULL};
-static const char *const number_fields[] = {"value", "abs", "rel", NULL};
-static const char *const pattern_field[] = {"pattern", NULL};
-static const char *const cells_fields[] = {"value", "answer_text", NULL};
-static const char *const code_field[] = {"code", NULL};
-static const char *const checker_fields[] = {"code", "language", NULL};
-static const char *const choice_fields[] = {"value", "options", NULL};
-
-const struct hc_predicate_kind hc_predicate_kinds[] = {
-    {"exit_zero", no_fields, no_fields, NULL, hc_judge_exit_zero, false},
-    {"stdout_equals", equals_fields, value_field, hc_check_equals, hc_judge_stdout_equals, false},
-    {"stdout_number", number_fields, value_field, hc_check_number, hc_judge_stdout_number, false},
-    {"stdout_trim", value_field, value_field, hc_check_text, hc_judge_stdout_trim, false},
-    {"stdout_matches", pattern_field, pattern_field, hc_check_pattern, hc_judge_stdout_matches, false},
-    {"answers", value_field, value_field, hc_check_answers, hc_judge_answers, false},
-    {"cells", cells_fields, value_field, hc_check_cells, hc_judge_cells, false},
-    {"fails", cells_fields, no_fields, NULL, hc_judge_fails, true},
-    {"exception", value_field, value_field, hc_check_text, hc_judge_exception, false},
-    {"asserts", code_field, code_field, hc_check_asserts, hc_judge_asserts, false},
-    {"checker", checker_fields, code_field, hc_check_checker, hc_judge_checker, false},
-    {"choice", choice_fields, no_fields, NULL, NULL, false},
-    {"answer_text", choice_fields, no_fields, NULL, NULL, false},
-};
-const size_t hc_predicate_kind_count = sizeof hc_predicate_kinds / sizeof *hc_predicate_kinds;
 
 static const struct hc_predicate_kind *kind_of(const json_t *predicate)
 {
@@ -45,20 +19,26 @@ static const struct hc_predicate_kind *kind_of(const json_t *predicate)
     return NULL;
 }
 
-static bool listed(const char *const *names, const char *name)
+static bool has_field(const struct hc_predicate_kind *kind, const char *name)
 {
-    for (; *names != NULL; names++)
-        if (strcmp(*names, name) == 0)
+    for (const struct hc_predicate_field *field = kind->fields; field->name != NULL; field++)
+        if (strcmp(field->name, name) == 0)
             return true;
     return false;
 }
 
+/* Some kinds of data sets are kept for other work. */
+static bool judged(const struct hc_predicate_kind *kind)
+{
+    return kind->judge != NULL || kind->judge_in_cell != NULL;
+}
+
 static int refuse_kind(size_t index, struct hc_refusal *refusal)
 {
-    char names[256] = "";
+    char names[400] = "";
     size_t at = 0;
     for (size_t i = 0; i < hc_predicate_kind_count; i++)
-        if (hc_predicate_kinds[i].judge != NULL && at < sizeof names)
+        if (judged(&hc_predicate_kinds[i]) && at < sizeof names)
             at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "",
                                    hc_predicate_kinds[i].name);
     return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu: unknown kind; there are %s", index,
@@ -73,15 +53,15 @@ static int check_one(const json_t *p, size_t index, bool unjudged_too, struct hc
     json_t *value;
     if (!json_is_object(p))
         return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu: must be an object", index);
-    if (kind == NULL || (kind->judge == NULL && !unjudged_too))
+    if (kind == NULL || (!judged(kind) && !unjudged_too))
         return refuse_kind(index, refusal);
-    for (const char *const *field = kind->required; *field != NULL; field++)
-        if (json_object_get(p, *field) == NULL)
+    for (const struct hc_predicate_field *field = kind->fields; field->name != NULL; field++)
+        if (field->required && json_object_get(p, field->name) == NULL)
             return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): lacks %s", index,
-                             kind->name, *field);
+                             kind->name, field->name);
     json_object_foreach((json_t *)p, name, value)
     {
-        if (strcmp(name, "kind") != 0 && !listed(kind->fields, name))
+        if (strcmp(name, "kind") != 0 && !has_field(kind, name))
             return hc_refuse(refusal, HC_CAUSE_FIELD, "accept", "predicate %zu (%s): unknown field '%.60s'",
                              index, kind->name, name);
     }
@@ -126,7 +106,7 @@ int hc_predicates_of_expect(const json_t *expect, json_t **ret_predicates, struc
 {
     size_t i;
     json_t *predicate;
-    bool judged = true;
+    bool all_judged = true;
     *ret_predicates = NULL;
     if (expect == NULL || json_is_null(expect))
         return 0;
@@ -136,10 +116,10 @@ int hc_predicates_of_expect(const json_t *expect, json_t **ret_predicates, struc
     {
         if (error != 0)
             break;
-        judged = judged && kind_of(predicate)->judge != NULL;
+        all_judged = all_judged && judged(kind_of(predicate));
         error = complete(predicate) != 0 ? -ENOMEM : 0;
     }
-    if (error != 0 || !judged) {
+    if (error != 0 || !all_judged) {
         json_decref(list);
         return error;
     }
@@ -147,19 +127,22 @@ int hc_predicates_of_expect(const json_t *expect, json_t **ret_predicates, struc
     return 0;
 }
 
-bool hc_predicates_name_languages(const json_t *predicates)
+static void judge_one(const struct hc_job *job, const struct hc_predicate_kind *kind, const json_t *predicate,
+                      const struct hc_accept_cells *cells, struct hc_answer *answer)
 {
-    size_t i;
-    json_t *predicate;
-    json_array_foreach(predicates, i, predicate)
-    {
-        if (kind_of(predicate) != NULL && kind_of(predicate)->judge == hc_judge_checker)
-            return true;
+    if (kind->judge_in_cell == NULL) {
+        kind->judge(job, predicate, answer);
+        return;
     }
-    return false;
+    int error = cells != NULL ? kind->judge_in_cell(job, predicate, cells, answer) : -ENOSYS;
+    if (error < 0) {
+        answer->ok = HC_CANNOT_TELL;
+        (void)snprintf(answer->got, sizeof answer->got, "no second cell: %s", strerror(-error));
+    }
 }
 
-static void judge(const struct hc_job *job, const json_t *predicate, struct hc_answer *answer)
+static void judge(const struct hc_job *job, const json_t *predicate, const struct hc_accept_cells *cells,
+                  struct hc_answer *answer)
 {
     const struct hc_predicate_kind *kind = kind_of(predicate);
     const struct hc_verdict *verdict = &job->verdict;
@@ -168,16 +151,16 @@ static void judge(const struct hc_job *job, const json_t *predicate, struct hc_a
                         verdict->status == HC_STATUS_SYNTAX_ERROR;
     bool ran = job->outcome.started == HC_STARTED && job->outcome.out.data != NULL;
     if (kind->any_ending && verdict->state == HC_STATE_FINISHED && verdict->status != HC_STATUS_CANCELLED) {
-        kind->judge(job, predicate, answer);
+        judge_one(job, kind, predicate, cells, answer);
     } else if (!kind->any_ending && ran && ended_itself) {
-        kind->judge(job, predicate, answer);
+        judge_one(job, kind, predicate, cells, answer);
     } else if (verdict->state == HC_STATE_FINISHED) {
         answer->ok = HC_NO;
         (void)snprintf(answer->got, sizeof answer->got, "%s", hc_statuses[verdict->status].name);
     }
 }
 
-int hc_accept(struct hc_job *job, const json_t *predicates)
+int hc_accept(struct hc_job *job, const json_t *predicates, const struct hc_accept_cells *cells)
 {
     size_t i;
     json_t *predicate;
@@ -188,7 +171,7 @@ int hc_accept(struct hc_job *job, const json_t *predicates)
     json_array_foreach(predicates, i, predicate)
     {
         struct hc_answer answer = {.ok = HC_CANNOT_TELL};
-        judge(job, predicate, &answer);
+        judge(job, predicate, cells, &answer);
         all = all && answer.ok == HC_YES;
         unsure = unsure || answer.ok == HC_CANNOT_TELL;
         json_t *row =
@@ -201,4 +184,16 @@ int hc_accept(struct hc_job *job, const json_t *predicates)
     }
     job->acceptance.status = unsure ? HC_ACCEPT_ERROR : all ? HC_ACCEPTED : HC_REJECTED;
     return 0;
+}
+
+bool hc_predicates_bring_programs(const json_t *predicates)
+{
+    size_t i;
+    json_t *predicate;
+    json_array_foreach(predicates, i, predicate)
+    {
+        if (kind_of(predicate)->judge_in_cell == hc_judge_checker)
+            return true;
+    }
+    return false;
 }

@@ -11,10 +11,13 @@ int hc_predicates_check(const json_t *predicates, struct hc_refusal *refusal);
  * reference; NULL when it is of a kind that is not judged. A number without a tolerance gets 0.1 % there. */
 int hc_predicates_of_expect(const json_t *expect, json_t **ret_predicates, struct hc_refusal *refusal);
 
-/* Whether a predicate has a program of its own, in whatever language. NULL: none has. */
-bool hc_predicates_name_languages(const json_t *predicates);
+struct hc_accept_cells;
 
-/* Fills job->acceptance from the job's captured output and verdict. */
-int hc_accept(struct hc_job *job, const json_t *predicates);
+/* Fills job->acceptance from what the run left. `cells`: how kinds that need a second cell get one; NULL:
+ * they can't be judged. */
+int hc_accept(struct hc_job *job, const json_t *predicates, const struct hc_accept_cells *cells);
+
+/* Whether a program of a language of its own belongs to a predicate. */
+bool hc_predicates_bring_programs(const json_t *predicates);
 
 #endif

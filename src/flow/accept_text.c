@@ -18,6 +18,11 @@
 #define PATTERN_BYTES_MAX 256
 #define MATCHED_BYTES_MAX (64 * 1024)
 #define REPETITIONS_MAX   1000
+#ifdef __SANITIZE_ADDRESS__
+#define MATCH_MEMORY_BYTES 0ull /* its shadow would count */
+#else
+#define MATCH_MEMORY_BYTES (512ull << 20)
+#endif
 
 bool hc_predicate_number(const json_t *value, double *ret_number)
 {
@@ -178,6 +183,52 @@ const char *hc_check_number(const json_t *predicate, char room[256])
     return NULL;
 }
 
+/* 1,234,567: commas between groups of three belong to the number, unless it stands in a list. Copies it
+ * without them; returns how long it was. */
+static size_t grouped(const char *line, const char *at, char out[64])
+{
+    size_t head = strspn(at, "0123456789"), n = head, length = head;
+    bool in_list = at > line && strchr("([{,", at[-1]) != NULL;
+    if (head == 0 || head > 3 || at[0] == '0' || in_list)
+        return 0;
+    memcpy(out, at, head);
+    while (at[n] == ',' && strspn(at + n + 1, "0123456789") == 3 && length < 48) {
+        memcpy(out + length, at + n + 1, 3);
+        length += 3;
+        n += 4;
+    }
+    bool whole = n > head && at[n] != ',' && !(at[n] != '\0' && strchr(")]}", at[n]) != NULL);
+    if (!whole)
+        return 0;
+    size_t fraction = at[n] == '.' ? 1 + strspn(at + n + 1, "0123456789") : 0;
+    fraction = fraction < 63 - length ? fraction : 0;
+    memcpy(out + length, at + n, fraction);
+    out[length + fraction] = '\0';
+    return n + fraction;
+}
+
+/* The 03 of 2020-01-03 is no negative number, and no part of a name is a sign either. */
+static bool is_sign(const char *line, const char *at)
+{
+    return (*at == '-' || *at == '+') && (at == line || !(isalnum((unsigned char)at[-1]) || at[-1] == ')'));
+}
+
+/* Reads the number that begins here, if one does; returns its end or NULL. */
+static const char *number_at(const char *line, const char *at, double *ret_number)
+{
+    char digits[64], *rest = NULL;
+    const char *first = at + (is_sign(line, at) ? 1 : 0);
+    if (!isdigit((unsigned char)first[0]) && !(first[0] == '.' && isdigit((unsigned char)first[1])))
+        return NULL;
+    size_t length = grouped(line, first, digits);
+    if (length == 0) {
+        *ret_number = strtod(at, &rest);
+        return rest;
+    }
+    *ret_number = strtod(digits, NULL) * (*at == '-' ? -1 : 1);
+    return first + length;
+}
+
 /* The last number of the last line that is not empty. */
 static bool last_number(const char *text, size_t n, double *ret_number)
 {
@@ -187,26 +238,10 @@ static bool last_number(const char *text, size_t n, double *ret_number)
         start--;
     hc_autofree char *line = strndup(start, (size_t)(text + n - start));
     bool found = false;
-    if (line == NULL)
-        return false;
-    for (char *at = line; *at != '\0';) {
-        char *rest = NULL;
-        bool begins = isdigit((unsigned char)*at) ||
-                      ((*at == '-' || *at == '+' || *at == '.') &&
-                       (isdigit((unsigned char)at[1]) || (at[1] == '.' && isdigit((unsigned char)at[2]))));
-        if (!begins) {
-            at++;
-            continue;
-        }
-        double value = strtod(at, &rest);
-        /* 1,234,567: the comma between groups of three is not the end of the number */
-        if (rest == at)
-            rest = at + 1;
-        else {
-            *ret_number = value;
-            found = true;
-        }
-        at = rest;
+    for (const char *at = line; at != NULL && *at != '\0';) {
+        const char *rest = number_at(line, at, ret_number);
+        found = found || rest != NULL;
+        at = rest != NULL ? rest : at + 1;
     }
     return found;
 }
@@ -260,9 +295,8 @@ static bool refers_back(const char *pattern)
     return false;
 }
 
-const char *hc_check_pattern(const json_t *predicate, char room[256])
+const char *hc_pattern_check(const json_t *value, char room[256])
 {
-    const json_t *value = json_object_get(predicate, "pattern");
     const char *pattern = json_string_value(value);
     regex_t compiled;
     if (pattern == NULL || pattern[0] == '\0' || strlen(pattern) != json_string_length(value))
@@ -280,17 +314,40 @@ const char *hc_check_pattern(const json_t *predicate, char room[256])
     return room;
 }
 
-/* In the child: its exit code is the answer. */
-_Noreturn static void match(const char *pattern, const struct hc_captured *out)
+const char *hc_check_pattern(const json_t *predicate, char room[256])
 {
-    const struct rlimit cpu = {1, 1}, core = {0, 0};
-    regmatch_t all = {.rm_so = 0, .rm_eo = (regoff_t)out->kept_bytes};
+    return hc_pattern_check(json_object_get(predicate, "pattern"), room);
+}
+
+/* In the child: its exit code is the answer. */
+_Noreturn static void match(const char *pattern, const char *data, size_t n)
+{
+    const struct rlimit cpu = {1, 1}, core = {0, 0}, memory = {MATCH_MEMORY_BYTES, MATCH_MEMORY_BYTES};
+    regmatch_t all = {.rm_so = 0, .rm_eo = (regoff_t)n};
     regex_t compiled;
     if (setrlimit(RLIMIT_CORE, &core) != 0 || setrlimit(RLIMIT_CPU, &cpu) != 0 ||
+        (MATCH_MEMORY_BYTES > 0 && setrlimit(RLIMIT_DATA, &memory) != 0) ||
         regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB | REG_NEWLINE) != 0)
         _exit(HC_CANNOT_TELL);
-    int error = regexec(&compiled, (const char *)out->data, 1, &all, REG_STARTEND);
+    int error = regexec(&compiled, data, 1, &all, REG_STARTEND);
     _exit(error == 0 ? HC_YES : error == REG_NOMATCH ? HC_NO : HC_CANNOT_TELL);
+}
+
+int hc_pattern_search(const char *pattern, const char *data, size_t n)
+{
+    int status = 0;
+    if (n > MATCHED_BYTES_MAX)
+        return HC_CANNOT_TELL;
+    pid_t child = fork();
+    if (child == 0)
+        match(pattern, data, n);
+    while (child > 0 && waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return HC_CANNOT_TELL;
+    if (child < 0 || !WIFEXITED(status))
+        return HC_CANNOT_TELL;
+    return WEXITSTATUS(status) == HC_YES || WEXITSTATUS(status) == HC_NO ? WEXITSTATUS(status)
+                                                                         : HC_CANNOT_TELL;
 }
 
 /* Somewhere in the output; ^ and $ are the ends of lines. */
@@ -298,17 +355,8 @@ void hc_judge_stdout_matches(const struct hc_job *job, const json_t *predicate, 
 {
     const struct hc_captured *out = &job->outcome.out;
     const char *pattern = json_string_value(json_object_get(predicate, "pattern"));
-    int status = 0;
     hc_show_bytes(answer->got, (const char *)out->data, out->kept_bytes);
     hc_show_bytes(answer->expected, pattern, strlen(pattern));
-    if (out->truncated || out->kept_bytes > MATCHED_BYTES_MAX)
-        return;
-    pid_t child = fork();
-    if (child == 0)
-        match(pattern, out);
-    while (child > 0 && waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return;
-    if (child > 0 && WIFEXITED(status) && (WEXITSTATUS(status) == HC_YES || WEXITSTATUS(status) == HC_NO))
-        answer->ok = WEXITSTATUS(status) == HC_YES ? HC_YES : HC_NO;
+    if (!out->truncated)
+        answer->ok = hc_pattern_search(pattern, (const char *)out->data, out->kept_bytes);
 }

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "flow/accept.h"
+#include "flow/accept_cells.h"
 #include "flow/deterministic.h"
 #include "flow/keep.h"
 #include "flow/ordinary.h"
@@ -22,10 +23,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define COMPILE_OUTPUT_MAX (128ull * 1024 * 1024)
-#define HEAP_FACTOR        4 /* heap limit of an interpreter over the memory limit of the cell: never met first */
-#define CEILING_PROCESSES  4096u
-#define CEILING_MEMORY     (64ull * 1024 * 1024 * 1024)
+#define COMPILE_OUTPUT_MAX    (128ull * 1024 * 1024)
+#define HEAP_FACTOR           4 /* heap limit of an interpreter over the memory limit of the cell: never met first */
+#define DIALOGUE_OUTPUT_BYTES (64 * 1024)
+#define CEILING_PROCESSES     4096u
+#define CEILING_MEMORY        (64ull * 1024 * 1024 * 1024)
 
 /* An identity that was read within this time is not read again: packages change by the hour, runs come by the
  * millisecond. */
@@ -439,7 +441,7 @@ static int read_output(const struct hc_job *job, const struct hc_runtime *runtim
 
 /* ---- one command in a cell ---- */
 
-enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE };
+enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE, COMMAND_ASSERTS };
 
 struct command {
     const struct hc_runtime *runtime;
@@ -449,6 +451,7 @@ struct command {
     struct hc_plan_file *files;
     size_t file_count;
     void *hooks[HC_RUNTIME_FIXES_MAX]; /* contents of files of the runtime's */
+    bool dialogue;                     /* with test code, over standard input and output */
 };
 
 static void command_done(struct command *command)
@@ -594,9 +597,10 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                         .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20,
                                         .heap_mib =
                                             HEAP_FACTOR * (job->effective.limits[HC_LIMIT_MEMORY] >> 20)};
-    const struct hc_strings *templates = kind == COMMAND_RUN     ? &runtime->run
-                                         : kind == COMMAND_CHECK ? &runtime->check
-                                                                 : &runtime->compile;
+    const struct hc_strings *templates = kind == COMMAND_RUN       ? &runtime->run
+                                         : kind == COMMAND_CHECK   ? &runtime->check
+                                         : kind == COMMAND_ASSERTS ? &runtime->asserts
+                                                                   : &runtime->compile;
     memset(ret_command, 0, sizeof *ret_command);
     ret_command->runtime = runtime;
     ret_command->whole_program = kind == COMMAND_RUN && compiled_is_empty(compiled);
@@ -605,7 +609,8 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
         error = hc_deterministic_options(job, runtime, &values, &ret_command->argv);
     if (error == 0)
         error = build_env(job, runtime, &values, &ret_command->env);
-    if (error == 0 && kind == COMMAND_RUN)
+    ret_command->dialogue = kind == COMMAND_ASSERTS;
+    if (error == 0 && (kind == COMMAND_RUN || kind == COMMAND_ASSERTS))
         error = append_args(ret_command, &job->spec);
     if (error == 0)
         error = list_files(ret_command, job, kind, compiled);
@@ -666,7 +671,7 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
         .allow_layers = engine->options.allow_layers,
         .min_grade = job->spec.min_grade,
         .stdin_fd = stdin_fd,
-        .stdin_after = stdin_fd >= 0 ? job->spec.stdin_after : NULL,
+        .stdin_after_output = command->dialogue,
         .live_out = live != NULL ? live->out : -1,
         .live_err = live != NULL ? live->err : -1,
         .live_visible_out = live != NULL && live->visible_out,
@@ -676,6 +681,8 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
         .meanwhile_context = &what,
     };
     memcpy(execution.limits, job->effective.limits, sizeof execution.limits);
+    if (command->dialogue) /* a verdict has to fit, however little output the run may have */
+        execution.limits[HC_LIMIT_OUTPUT] = DIALOGUE_OUTPUT_BYTES;
     for (size_t i = 0; i < command->file_count; i++)
         execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
     int error = need_hall(engine, job, command->runtime);
@@ -878,30 +885,60 @@ static int collect(struct hc_job *job, const struct hc_runtime *runtime)
     return error;
 }
 
-static int run_second(void *context, struct hc_job *job)
+/* ---- second cells of acceptance ---- */
+
+struct acceptance {
+    struct hc_engine *engine;
+    struct hc_job *job;
+    const struct hc_runtime *runtime;
+    struct hc_live live; /* nothing of it is shown */
+};
+
+static int run_asserts(void *context, int dialogue, struct hc_outcome *ret_outcome,
+                       struct hc_verdict *ret_verdict)
 {
-    hc_job_begin(job);
-    return hc_engine_run(context, job, NULL, NULL, NULL);
+    struct acceptance *acceptance = context;
+    struct command command;
+    if (acceptance->runtime->asserts.count == 0)
+        return HC_NOT_OFFERED;
+    int error = build_command(acceptance->job, acceptance->runtime, COMMAND_ASSERTS, NULL, &command);
+    if (error == 0)
+        error =
+            execute(acceptance->engine, acceptance->job, &command, &acceptance->live, dialogue, ret_outcome);
+    command_done(&command);
+    if (error != 0)
+        return error < 0 ? error : -EIO;
+    hc_classify(ret_outcome, ret_verdict);
+    end_outcome(acceptance->engine, ret_outcome);
+    return 0;
+}
+
+static int run_checker(void *context, struct hc_job *checker)
+{
+    struct acceptance *acceptance = context;
+    return hc_engine_run(acceptance->engine, checker, &acceptance->live, NULL, NULL);
 }
 
 static int accept(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
-                  const json_t *predicates)
+                  const struct hc_live *live, const json_t *predicates)
 {
-    hc_autofree char *path =
-        runtime->asserts != NULL ? hc_printf("%s/asserts/%s", engine->share, runtime->asserts) : NULL;
-    const struct hc_second_cell second = {.context = engine, .run = run_second, .asserts_path = path};
-    job->second = &second;
-    int error = hc_accept(job, predicates);
-    job->second = NULL;
+    struct acceptance acceptance = {
+        .engine = engine,
+        .job = job,
+        .runtime = runtime,
+        .live = {.out = -1, .err = -1, .cancel_fd = live != NULL ? live->cancel_fd : -1}};
+    struct hc_accept_cells cells = {
+        .context = &acceptance, .run_asserts = run_asserts, .run_checker = run_checker};
+    uint64_t began_us = hc_now_us();
+    int error = hc_accept(job, predicates, &cells);
+    job->accept_us = hc_now_us() - began_us;
     return error;
 }
 
 static int finish_run(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
-                      const json_t *predicates, const char *out_folder)
+                      const struct hc_live *live, const json_t *predicates, const char *out_folder)
 {
-    uint64_t began_us = hc_now_us();
-    int error = accept(engine, job, runtime, predicates);
-    job->accept_us = hc_now_us() - began_us;
+    int error = accept(engine, job, runtime, live, predicates);
     if (error < 0 || out_folder == NULL)
         return error;
     if (predicates != NULL && job->acceptance.status != HC_ACCEPTED) {
@@ -948,7 +985,7 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
         if (error == 0 && job->compile.verdict.status != HC_STATUS_OK) {
             compiled_done(&compiled);
             take_compile_verdict(job, runtime);
-            return accept(engine, job, runtime, predicates);
+            return hc_accept(job, predicates, NULL);
         }
     }
     if (error == 0)
@@ -963,7 +1000,7 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     error = check_syntax(engine, job, runtime);
     diagnose(job, runtime);
     if (error == 0 && job->outcome.cell != NULL)
-        error = finish_run(engine, job, runtime, predicates, out_folder);
+        error = finish_run(engine, job, runtime, live, predicates, out_folder);
     if (error == 0 && job->outcome.cell != NULL)
         error = hc_keep_artifacts(job, job->outcome.cell->working_folder);
     end_outcome(engine, &job->outcome);
@@ -1027,6 +1064,12 @@ static int add_profile_redactions(struct hc_job *job)
     for (size_t i = 0; error == 0 && i < job->policy->redact.count; i++)
         error = hc_redact_add_pattern(job->redact, "profile", job->policy->redact.items[i], reason);
     return error > 0 ? -EINVAL : error;
+}
+
+static int run_second(void *context, struct hc_job *job)
+{
+    hc_job_begin(job);
+    return hc_engine_run(context, job, NULL, NULL, NULL);
 }
 
 static int permit_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)

@@ -457,15 +457,6 @@ enum {
     WATCH_COUNT
 };
 
-/* Something is only told to a program when it has said a certain thing first. */
-static bool input_due(const struct running *run)
-{
-    const char *announcement = run->execution->stdin_after;
-    const struct hc_capture *out = &run->out.capture;
-    return announcement == NULL || (out->total_bytes >= strlen(announcement) &&
-                                    memcmp(out->buffer, announcement, strlen(announcement)) == 0);
-}
-
 static void fill_polls(const struct running *run, struct pollfd polls[WATCH_COUNT])
 {
     for (int i = 0; i < WATCH_COUNT; i++)
@@ -481,7 +472,8 @@ static void fill_polls(const struct running *run, struct pollfd polls[WATCH_COUN
     if (run->stdin_pipe >= 0) {
         bool full = run->input_at < run->input_bytes;
         polls[WATCH_STDIN] = (struct pollfd){.fd = run->stdin_pipe, .events = full ? POLLOUT : 0};
-        polls[WATCH_SOURCE].fd = full || !input_due(run) ? -1 : run->stdin_source;
+        bool held = run->execution->stdin_after_output && run->out.capture.total_bytes == 0;
+        polls[WATCH_SOURCE].fd = full || held ? -1 : run->stdin_source;
     }
     polls[WATCH_OOM].fd = run->outcome->hits.killed_for_memory ? -1 : run->cell->meters[HC_METER_OOM_EVENT];
     polls[WATCH_CANCEL].fd = run->outcome->hits.cancelled ? -1 : run->execution->cancel_fd;

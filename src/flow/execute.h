@@ -20,7 +20,7 @@ struct hc_execution {
     uint64_t allow_layers;
     enum hc_grade min_grade;
     int stdin_fd;            /* -1: end of file at once */
-    const char *stdin_after; /* stdin waits until stdout has begun with this; NULL: it does not wait */
+    bool stdin_after_output; /* nothing of it is passed before the program has written to its output */
     int live_out;            /* descriptors that get the output as it comes; -1: none */
     int live_err;
     bool live_visible_out; /* escape sequences made visible */

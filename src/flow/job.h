@@ -4,7 +4,6 @@
 
 #include "base/redact.h"
 #include "cell/spec.h"
-#include "flow/accept_cells.h"
 #include "flow/classify.h"
 #include "flow/collect.h"
 #include "flow/diagnose.h"
@@ -43,9 +42,8 @@ struct hc_job {
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;
-    const struct hc_policy *policy;      /* not owned; NULL: none was settled */
-    struct hc_findings *findings;        /* NULL: the program was not looked at */
-    const struct hc_second_cell *second; /* while predicates are judged; NULL: none of them may need a cell */
+    const struct hc_policy *policy; /* not owned; NULL: none was settled */
+    struct hc_findings *findings;   /* NULL: the program was not looked at */
     char export_message[256];
     bool export_wanted, exported;
     uint64_t gate_us, check_us, compile_us, accept_us, collect_us;

@@ -3,6 +3,7 @@
 #define HC_FLOW_PERMIT_H
 
 #include "flow/job.h"
+#include "flow/second_cell.h"
 #include "policy/policy.h"
 #include "runtime/manifest.h"
 

@@ -746,6 +746,7 @@ static const struct field manifest_fields[] = {
     {"private_paths", read_accept, AT(private_paths), false, 0, is_accept, "\"accept\""},
     {"run", read_list, AT(run), true, ANY_NAME, NULL, NULL},
     {"check", read_list, AT(check), false, ANY_NAME, NULL, NULL},
+    {"asserts", read_list, AT(asserts), false, ANY_NAME, NULL, NULL},
     {"compile", read_compile, 0, false, 0, NULL, NULL},
     {"compile_flags", read_compile_flags, 0, false, 0, NULL, NULL},
     {"env", read_env, 0, false, ANY_NAME, NULL, NULL},
@@ -755,7 +756,6 @@ static const struct field manifest_fields[] = {
     {"error", read_error, 0, false, 0, NULL, NULL},
     {"digest", read_list, AT(digest), false, 0, is_absolute, "an absolute path"},
     {"facts", read_text, AT(facts), false, 0, is_file_name, "a file name"},
-    {"asserts", read_text, AT(asserts), false, 0, is_file_name, "a file name"},
     {"warm", read_warm, 0, false, 0, NULL, NULL},
     {"install", read_text, AT(install), true, 0, is_text, "a hint how to install it"},
     {"notes", read_text, AT(notes), false, 0, NULL, NULL},
@@ -885,6 +885,7 @@ static int check_commands(struct reader *r, const struct hc_runtime *runtime)
     } commands[] = {
         {&runtime->run, "/run"},
         {&runtime->check, "/check"},
+        {&runtime->asserts, "/asserts"},
         {&runtime->compile, "/compile/command"},
         {&runtime->version_command, "/version/command"},
     };
@@ -896,6 +897,8 @@ static int check_commands(struct reader *r, const struct hc_runtime *runtime)
         result = check_output(r, &runtime->run, "run");
     if (result == 0 && !runtime->compile_output)
         result = check_output(r, &runtime->check, "check");
+    if (result == 0 && !runtime->compile_output)
+        result = check_output(r, &runtime->asserts, "asserts");
     return result == 0 ? check_flags(r, runtime) : result;
 }
 
@@ -969,30 +972,15 @@ static void free_variables(struct hc_runtime_variable *variables, size_t count)
 
 void hc_runtime_done(struct hc_runtime *runtime)
 {
-    struct hc_strings *lists[] = {&runtime->aliases,       &runtime->extensions,
-                                  &runtime->interpreters,  &runtime->run,
-                                  &runtime->check,         &runtime->compile,
-                                  &runtime->digest,        &runtime->version_command,
-                                  &runtime->compile_flags, &runtime->warm_files,
-                                  &runtime->warm_modules,  &runtime->warm_cold_for,
-                                  &runtime->absent,        NULL};
-    char *texts[] = {runtime->manifest_path,
-                     runtime->name,
-                     runtime->title,
-                     runtime->file,
-                     runtime->compile_output,
-                     runtime->install,
-                     runtime->notes,
-                     runtime->missing,
-                     runtime->version_pattern,
-                     runtime->extends,
-                     runtime->variant,
-                     runtime->tree_host,
-                     runtime->tree_cell,
-                     runtime->asserts,
-                     runtime->facts,
-                     runtime->warm_native,
-                     NULL};
+    struct hc_strings *lists[] = {&runtime->aliases,    &runtime->extensions,      &runtime->interpreters,
+                                  &runtime->run,        &runtime->check,           &runtime->compile,
+                                  &runtime->digest,     &runtime->version_command, &runtime->compile_flags,
+                                  &runtime->warm_files, &runtime->warm_modules,    &runtime->warm_cold_for,
+                                  &runtime->absent,     &runtime->asserts,         NULL};
+    char *texts[] = {runtime->manifest_path,   runtime->name,    runtime->title,       runtime->file,
+                     runtime->compile_output,  runtime->install, runtime->notes,       runtime->missing,
+                     runtime->version_pattern, runtime->extends, runtime->variant,     runtime->tree_host,
+                     runtime->tree_cell,       runtime->facts,   runtime->warm_native, NULL};
 
     hc_interpreters_done(runtime);
 

@@ -82,6 +82,7 @@ struct hc_runtime {
     char *name, *title, *file;
     struct hc_strings aliases, extensions, interpreters;
     struct hc_strings run, check, compile; /* templates; without check or compile: count 0 */
+    struct hc_strings asserts;             /* runs program and test code; count 0: not offered */
     char *compile_output;                  /* NULL without compile */
     bool compile_folder;                   /* the output is a folder */
     struct hc_error_rules compile_rules;
@@ -102,7 +103,6 @@ struct hc_runtime {
     struct hc_strings digest; /* wildcards not expanded */
     char *install, *notes;    /* notes may be NULL */
     char *facts;              /* what reads a program for a policy, below share/facts; NULL: nothing */
-    char *asserts;            /* what runs test code with a program, below share/asserts; NULL: nothing */
     /* How an interpreter is kept ready; warm_native NULL: not at all. */
     struct hc_strings warm_files;   /* below share/warm; the host sees them in HC_WARM_FOLDER */
     char *warm_native;              /* beside hotcell's programs; likewise */

@@ -1,5 +1,6 @@
 /* Acceptance: the form of predicates, and what each kind says of outputs, right, wrong and hostile. */
 #include "flow/accept.h"
+#include "flow/accept_cells.h"
 
 #include "harness.h"
 
@@ -68,6 +69,63 @@ HC_TEST(bad_forms)
     form_refused(many, "more than 100");
 }
 
+HC_TEST(forms_of_programs)
+{
+    form_ok("[{\"kind\":\"asserts\",\"code\":\"assert 1\"}]");
+    form_ok("[{\"kind\":\"asserts\",\"code\":[\"assert 1\",\"assert 2\"]}]");
+    form_ok("[{\"kind\":\"asserts\",\"code\":\"def check(f): pass\",\"entry_point\":\"f\"}]");
+    form_ok("[{\"kind\":\"asserts\",\"code\":\"def check(f): pass\\ncheck(f)\"}]");
+    form_ok("[{\"kind\":\"checker\",\"code\":\"x\",\"language\":\"c\",\"wall\":\"5s\"}]");
+    form_refused("[{\"kind\":\"asserts\"}]", "lacks code");
+    form_refused("[{\"kind\":\"asserts\",\"code\":\" \\n\"}]", "not empty");
+    form_refused("[{\"kind\":\"asserts\",\"code\":[]}]", "not empty");
+    form_refused("[{\"kind\":\"asserts\",\"code\":[1]}]", "list of texts");
+    form_refused("[{\"kind\":\"asserts\",\"code\":\"x\",\"language\":\"c\"}]", "unknown field 'language'");
+    form_refused("[{\"kind\":\"asserts\",\"code\":\"x\",\"entry_point\":\"f()\"}]", "name of a function");
+    form_refused("[{\"kind\":\"asserts\",\"code\":\"def check(f): pass\"}]", "never calls it");
+    form_refused("[{\"kind\":\"checker\"}]", "lacks code");
+    form_refused("[{\"kind\":\"checker\",\"code\":\"\"}]", "not empty");
+    form_refused("[{\"kind\":\"checker\",\"code\":\"x\",\"language\":1}]", "language");
+    form_refused("[{\"kind\":\"checker\",\"code\":\"x\",\"wall\":\"1h\"}]", "wall");
+    form_refused("[{\"kind\":\"checker\",\"code\":\"x\",\"wall\":5}]", "wall");
+}
+
+/* ---- the dialogue of asserts ---- */
+
+static int said(const char *output, size_t n)
+{
+    struct hc_answer answer = {.ok = HC_CANNOT_TELL};
+    hc_asserts_verdict((const uint8_t *)output, n, "0123456789abcdef0123456789abcdef", &answer);
+    return answer.ok;
+}
+#define SAID(text) said(text, sizeof text - 1)
+#define NONCE      "0123456789abcdef0123456789abcdef"
+
+HC_TEST(only_the_exact_words_are_a_verdict)
+{
+    HC_ASSERT_EQ_INT(SAID("returned\n" NONCE " held\n"), HC_YES);
+    HC_ASSERT_EQ_INT(SAID("returned\n" NONCE " failed\nno"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID(""), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("returned\n"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("returned\n" NONCE), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("returned\n" NONCE " held"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("returned\n" NONCE " held\n\n"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("returned\nreturned\n" NONCE " held\n"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("returned\n00000000000000000000000000000000 held\n"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID(NONCE " held\n"), HC_NO);
+    HC_ASSERT_EQ_INT(SAID("x"
+                          "returned\n" NONCE " held\n"),
+                     HC_NO);
+    static const char right[] = "returned\n" NONCE " held\n";
+    for (size_t i = 0; i < sizeof right - 1; i++) { /* any other byte, and any shorter text */
+        char wrong[sizeof right];
+        memcpy(wrong, right, sizeof right);
+        wrong[i] ^= 1;
+        HC_ASSERT_EQ_INT(said(wrong, sizeof right - 1), HC_NO);
+        HC_ASSERT_EQ_INT(said(right, i), HC_NO);
+    }
+}
+
 /* ---- the judgement ---- */
 
 static struct hc_job job_of(enum hc_status status, int exit_code, const char *out, size_t n)
@@ -90,7 +148,7 @@ static int verdict_of(struct hc_job *job, const char *json)
     struct hc_refusal refusal = {0};
     HC_ASSERT(predicates != NULL);
     HC_ASSERT_EQ_INT(hc_predicates_check(predicates, &refusal), 0);
-    HC_ASSERT_EQ_INT(hc_accept(job, predicates), 0);
+    HC_ASSERT_EQ_INT(hc_accept(job, predicates, NULL), 0);
     HC_ASSERT_EQ_INT(json_array_size(job->acceptance.predicates), json_array_size(predicates));
     int status = job->acceptance.status;
     json_decref(predicates);
@@ -107,7 +165,7 @@ static int judged(const char *out, const char *json)
 HC_TEST(not_requested)
 {
     struct hc_job job = job_of(HC_STATUS_OK, 0, "x", 1);
-    HC_ASSERT_EQ_INT(hc_accept(&job, NULL), 0);
+    HC_ASSERT_EQ_INT(hc_accept(&job, NULL, NULL), 0);
     HC_ASSERT_EQ_INT(job.acceptance.status, HC_NOT_REQUESTED);
     HC_ASSERT(job.acceptance.predicates == NULL);
     hc_job_done(&job);
@@ -164,6 +222,21 @@ HC_TEST(stdout_number)
     HC_ASSERT_EQ_INT(judged("inf", NUMBER("\"value\":0,\"rel\":1")), HC_REJECTED);
     HC_ASSERT_EQ_INT(judged("1e999", NUMBER("\"value\":0,\"abs\":1e300")), HC_REJECTED);
     HC_ASSERT_EQ_INT(judged("18 of 19", NUMBER("\"value\":19")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("$1,234,567.50", NUMBER("\"value\":1234567.5")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("-1,234 units", NUMBER("\"value\":-1234")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("1,234", NUMBER("\"value\":234")), HC_REJECTED);
+    HC_ASSERT_EQ_INT(judged("1,2", NUMBER("\"value\":2")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("[1,234]", NUMBER("\"value\":234")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("(100,200,300)", NUMBER("\"value\":300")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("0,234", NUMBER("\"value\":234")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("1,2345", NUMBER("\"value\":2345")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("2020-01-03", NUMBER("\"value\":3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("x-3", NUMBER("\"value\":3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("x = -3", NUMBER("\"value\":-3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("$-3", NUMBER("\"value\":-3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("(-3)", NUMBER("\"value\":-3")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("-.5", NUMBER("\"value\":-0.5")), HC_ACCEPTED);
+    HC_ASSERT_EQ_INT(judged("1e-3", NUMBER("\"value\":0.001")), HC_ACCEPTED);
 }
 
 HC_TEST(all_must_hold)
@@ -189,6 +262,14 @@ HC_TEST(ended_by_somebody_else)
     fault.verdict.state = HC_STATE_FAULT;
     fault.outcome.started = HC_NEVER_STARTED;
     HC_ASSERT_EQ_INT(verdict_of(&fault, NUMBER("\"value\":5")), HC_ACCEPT_ERROR);
+}
+
+HC_TEST(without_a_second_cell_nothing_is_said)
+{
+    HC_ASSERT_EQ_INT(judged("5", "[{\"kind\":\"asserts\",\"code\":\"assert 1\"}]"), HC_ACCEPT_ERROR);
+    HC_ASSERT_EQ_INT(judged("5", "[{\"kind\":\"checker\",\"code\":\"x\"}]"), HC_ACCEPT_ERROR);
+    struct hc_job late = job_of(HC_STATUS_TIMEOUT, -1, "5", 1);
+    HC_ASSERT_EQ_INT(verdict_of(&late, "[{\"kind\":\"checker\",\"code\":\"x\"}]"), HC_REJECTED);
 }
 
 HC_TEST(any_output)

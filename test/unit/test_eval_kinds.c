@@ -30,7 +30,7 @@ static int outcome(const char *expect, struct ending ending)
     job->outcome.out.truncated = ending.truncated;
     job->outcome.err.data = (uint8_t *)strdup(ending.err != NULL ? ending.err : "");
     job->outcome.err.kept_bytes = strlen((const char *)job->outcome.err.data);
-    HC_ASSERT_EQ_INT(hc_accept(job, predicates), 0);
+    HC_ASSERT_EQ_INT(hc_accept(job, predicates, NULL), 0);
     int status = (int)job->acceptance.status;
     json_decref(job->acceptance.predicates);
     free(job->outcome.out.data);
