@@ -136,6 +136,22 @@ static bool is_hidden(uint32_t point)
            (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
 }
 
+bool hc_utf8_hides(const void *data, size_t n)
+{
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < n;) {
+        int length = character_length(bytes + i, n - i);
+        if (length <= 0)
+            return false;
+        uint32_t point = code_point(bytes + i, length);
+        if (is_hidden(point) || (point >= 0x200B && point <= 0x200D) || point == 0x2028 || point == 0x2029 ||
+            point == 0x2060)
+            return true;
+        i += (size_t)length;
+    }
+    return false;
+}
+
 static void put_character(struct sink *sink, const uint8_t *data, int length)
 {
     uint32_t point = code_point(data, length);

@@ -21,6 +21,10 @@ size_t hc_utf8_floor(const uint8_t *data, size_t n);
 /* How many continuation bytes (0 .. 3) lead data[0..n), to be skipped so that the rest begins at a border. */
 size_t hc_utf8_ceil(const uint8_t *data, size_t n);
 
+/* Whether a character of valid UTF-8 shows nothing or turns the order of others: C1 and bidirectional
+ * controls, blanks without width, U+2028, U+2029, U+FEFF. */
+bool hc_utf8_hides(const void *data, size_t n);
+
 /* Renders n bytes so that a terminal shows them and obeys none of them. Printable characters, newline and tab
  * pass. Other ASCII controls, DEL and bytes that are not UTF-8 become \xNN; C1 controls, bidirectional
  * controls (U+061C, U+200E, U+200F, U+202A-202E, U+2066-2069) and U+FEFF become \u{NNNN}. A backslash passes

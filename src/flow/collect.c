@@ -1,4 +1,4 @@
-#include "flow/collect.h"
+#include "flow/findings.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -28,8 +28,7 @@ struct walk {
 
 static void find(struct hc_artifact *artifact, const char *finding)
 {
-    if (artifact->finding_count < sizeof artifact->findings / sizeof *artifact->findings)
-        artifact->findings[artifact->finding_count++] = finding;
+    hc_find(artifact, hc_finding_named(finding, strlen(finding)));
 }
 
 static const char *kind_of(mode_t mode)

@@ -23,9 +23,10 @@ struct hc_artifact {
     bool collected; /* matches --collect: counts for the export */
     bool exported;
     uint64_t bytes;
-    char sha256[65]; /* empty: not read */
-    const char *findings[8];
+    char sha256[65];          /* empty: not read */
+    const char *findings[16]; /* names of hc_findings */
     unsigned finding_count;
+    const char *blocked_by; /* the finding that keeps it from being exported; NULL: none */
 };
 
 struct hc_collection {

@@ -12,6 +12,7 @@
 #include "flow/ordinary.h"
 #include "flow/permit.h"
 #include "flow/redact_host.h"
+#include "flow/scan.h"
 #include "flow/warm.h"
 #include "runtime/version.h"
 
@@ -26,6 +27,8 @@
 #define COMPILE_OUTPUT_MAX    (128ull * 1024 * 1024)
 #define HEAP_FACTOR           4 /* heap limit of an interpreter over the memory limit of the cell: never met first */
 #define DIALOGUE_OUTPUT_BYTES (64 * 1024)
+#define SCANNER_WALL_US       10000000u
+#define SCANNER_MEMORY_BYTES  (256ull << 20)
 #define CEILING_PROCESSES     4096u
 #define CEILING_MEMORY        (64ull * 1024 * 1024 * 1024)
 
@@ -129,6 +132,7 @@ void hc_job_begin(struct hc_job *job)
     job->verdict = (struct hc_verdict){.exit_code = -1};
     job->compile.verdict.exit_code = -1;
     job->outcome.layers.missing = -1;
+    job->artifact_rules = hc_artifact_rules_default();
 }
 
 void hc_job_refuse(struct hc_job *job)
@@ -452,6 +456,7 @@ struct command {
     size_t file_count;
     void *hooks[HC_RUNTIME_FIXES_MAX]; /* contents of files of the runtime's */
     bool dialogue;                     /* with test code, over standard input and output */
+    bool scanner;
 };
 
 static void command_done(struct command *command)
@@ -658,6 +663,25 @@ static void settle_warmth(struct hc_engine *engine, const struct hc_job *job, co
     execution->warm_wait_ms = job->spec.warmth == HC_WARMTH_WARM ? WARM_WAIT_MS : 0;
 }
 
+/* The scanner's own, whatever those of the run are: archives lie in its memory as files, and once more as
+ * data. */
+static void set_scanner_limits(const struct command *command, uint64_t limits[HC_LIMIT_COUNT])
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < command->file_count; i++)
+        bytes += command->files[i].bytes;
+    for (int i = 0; i < HC_LIMIT_COUNT; i++)
+        if (hc_limits[i].default_value != HC_LIMIT_AUTO)
+            limits[i] = hc_limits[i].default_value;
+    limits[HC_LIMIT_WALL] = limits[HC_LIMIT_CPU] = SCANNER_WALL_US;
+    limits[HC_LIMIT_MEMORY] = SCANNER_MEMORY_BYTES + 2 * bytes;
+    limits[HC_LIMIT_PROCESSES] = 4;
+    limits[HC_LIMIT_DISK] = 1 << 20;
+    limits[HC_LIMIT_INODES] = 1024;
+    limits[HC_LIMIT_OUTPUT_TOTAL] = 1 << 20;
+    limits[HC_LIMIT_OUTPUT] = 1 << 20;
+}
+
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
                    const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
 {
@@ -683,6 +707,8 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
     memcpy(execution.limits, job->effective.limits, sizeof execution.limits);
     if (command->dialogue) /* a verdict has to fit, however little output the run may have */
         execution.limits[HC_LIMIT_OUTPUT] = DIALOGUE_OUTPUT_BYTES;
+    if (command->scanner)
+        set_scanner_limits(command, execution.limits);
     for (size_t i = 0; i < command->file_count; i++)
         execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
     int error = need_hall(engine, job, command->runtime);
@@ -867,7 +893,52 @@ static void diagnose(struct hc_job *job, const struct hc_runtime *runtime)
         job->verdict.cause = HC_CAUSE_EXCEPTION;
 }
 
-static int collect(struct hc_job *job, const struct hc_runtime *runtime)
+/* ---- what was left ---- */
+
+/* A scanner that a hostile archive can slow down or take over runs like any other program. */
+static void scan_archives(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
+                          struct hc_scan *scan)
+{
+    char count[24];
+    char *argv[] = {"/work/" HC_SCAN_PROGRAM, count, NULL},
+         *env[] = {"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin", NULL};
+    struct command command = {.runtime = runtime,
+                              .argv = {.items = argv, .count = 2},
+                              .env = env,
+                              .files = scan->files,
+                              .file_count = scan->count + 1,
+                              .scanner = true};
+    struct hc_verdict verdict = {0};
+    hc_autofree struct hc_outcome *outcome = calloc(1, sizeof *outcome);
+    (void)snprintf(count, sizeof count, "%zu", scan->count);
+    int error = outcome == NULL ? -ENOMEM : hc_scan_load_program(scan, engine->programs);
+    if (error == 0)
+        error = execute(engine, job, &command, NULL, -1, outcome);
+    if (error == 0) {
+        hc_classify(outcome, &verdict);
+        end_outcome(engine, outcome);
+    }
+    bool good = error == 0 && verdict.status == HC_STATUS_OK && verdict.state == HC_STATE_FINISHED &&
+                outcome->out.data != NULL && !outcome->out.truncated;
+    hc_scan_report(scan, good ? (const char *)outcome->out.data : NULL, good ? outcome->out.kept_bytes : 0);
+    if (outcome != NULL)
+        hc_outcome_done(outcome);
+}
+
+static int inspect(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    struct hc_scan scan = {0};
+    int error = 0;
+    if (job->artifact_rules.scan)
+        error = hc_scan_begin(job->outcome.cell->working_folder, &job->collection, &scan);
+    if (error == 0 && scan.count > 0)
+        scan_archives(engine, job, runtime, &scan);
+    hc_scan_done(&scan);
+    hc_artifacts_judge(&job->collection, &job->artifact_rules);
+    return error;
+}
+
+static int collect(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
 {
     uint64_t began_us = hc_now_us();
     struct hc_collect_rules rules = {
@@ -881,6 +952,8 @@ static int collect(struct hc_job *job, const struct hc_runtime *runtime)
         .program_uid = job->outcome.host_uid,
     };
     int error = hc_collect(job->outcome.cell->working_folder, &rules, &job->collection);
+    if (error == 0)
+        error = inspect(engine, job, runtime);
     job->collect_us = hc_now_us() - began_us;
     return error;
 }
@@ -994,7 +1067,7 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     if (error != 0)
         return error;
     if (job->outcome.cell != NULL && job->outcome.cell->working_folder >= 0)
-        error = collect(job, runtime);
+        error = collect(engine, job, runtime);
     if (error < 0)
         (void)fault(job, HC_STAGE_COLLECT, error);
     error = check_syntax(engine, job, runtime);

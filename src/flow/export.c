@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/strings.h"
+#include "base/utf8.h"
 #include "flow/opener.h"
 #include "kernel/syscalls.h"
 
@@ -105,6 +106,15 @@ static const char *objection(const struct hc_collection *collection)
     return NULL;
 }
 
+/* What the profile does not let out keeps everything in: a part of a result is none. */
+static const struct hc_artifact *blocked(const struct hc_collection *collection)
+{
+    for (size_t i = 0; i < collection->count; i++)
+        if (collection->artifacts[i].blocked_by != NULL)
+            return &collection->artifacts[i];
+    return NULL;
+}
+
 static bool empty_folder(const char *path)
 {
     DIR *listing = opendir(path);
@@ -123,6 +133,16 @@ int hc_export(int working_folder, struct hc_collection *collection, const char *
     struct stat info;
     if (against == NULL && lstat(folder, &info) == 0 && !empty_folder(folder))
         against = "the folder exists and is not empty";
+    const struct hc_artifact *inside = against == NULL ? blocked(collection) : NULL;
+    if (inside != NULL) {
+        char name[8 * 100 + 1];
+        size_t length =
+            hc_escape_visible((const uint8_t *)inside->path,
+                              inside->path_bytes < 100 ? inside->path_bytes : 100, name, sizeof name - 1);
+        name[length] = '\0';
+        (void)snprintf(ret_message, 256, "nothing exported: %.120s: %s", name, inside->blocked_by);
+        return HC_EXPORT_REFUSED;
+    }
     if (against != NULL) {
         (void)snprintf(ret_message, 256, "nothing exported: %s", against);
         return HC_EXPORT_REFUSED;

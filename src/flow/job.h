@@ -7,6 +7,7 @@
 #include "flow/classify.h"
 #include "flow/collect.h"
 #include "flow/diagnose.h"
+#include "flow/findings.h"
 #include "flow/gate.h"
 
 #include "policy/policy.h"
@@ -39,6 +40,7 @@ struct hc_job {
     struct hc_outcome outcome;
     struct hc_stage_result compile;
     struct hc_verdict verdict;
+    struct hc_artifact_rules artifact_rules; /* as hc_job_begin sets it: the defaults */
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;

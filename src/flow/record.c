@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "filter_payload.h"
 #include "flow/attempts.h"
+#include "flow/findings.h"
 #include "flow/keep.h"
 
 #include <openssl/evp.h>
@@ -27,8 +28,8 @@ static json_t *number_if(bool known, uint64_t value)
     return known ? number(value) : json_null();
 }
 
-/* A path as text: what is not plain UTF-8 is written \xNN, and a backslash too, so that it can be read back.
- */
+/* A path as text: what is not plain UTF-8, or would not be seen, is written \xNN, and a backslash too, so
+ * that it can be read back. */
 static json_t *path_text(const char *path, size_t n)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -40,8 +41,16 @@ static json_t *path_text(const char *path, size_t n)
         size_t length = 1;
         unsigned char byte = (unsigned char)path[i];
         if (byte >= 0xc0)
-            for (length = 4; length > 1 && (i + length > n || !hc_utf8_valid(path + i, length)); length--)
-                continue;
+            length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+        if (i + length > n || !hc_utf8_valid(path + i, length))
+            length = 1;
+        bool hidden = length > 1 && hc_utf8_hides(path + i, length);
+        for (size_t k = 0; hidden && k < length; k++)
+            at += (size_t)sprintf(out + at, "\\x%02X", (unsigned char)path[i + k]);
+        if (hidden) {
+            i += length;
+            continue;
+        }
         if (length == 1 && (byte < 32 || byte >= 127 || byte == '\\')) {
             out[at++] = '\\';
             out[at++] = 'x';
@@ -160,36 +169,20 @@ static json_t *compile_of(const struct hc_job *job)
                      number(c->outcome.usage.wall_us), "status", hc_statuses[c->verdict.status].name);
 }
 
-static const char *finding_message(const char *rule)
+static json_t *finding_of(const struct hc_artifact *a, const char *name)
 {
-    static const struct {
-        const char *rule, *message;
-    } messages[] = {
-        {"symlink", "a symbolic link: not followed, not exported"},
-        {"fifo", "a named pipe: not opened, not exported"},
-        {"socket", "a socket: not exported"},
-        {"device", "a device node: not exported"},
-        {"several_names", "the file has several names (hard links)"},
-        {"sparse", "the file has holes: its size is larger than what it occupies"},
-        {"set_id_bits", "set-user-id or set-group-id bits, dropped on export"},
-        {"odd_name", "the name holds control characters or is not UTF-8"},
-        {"over_artifact_size", "larger than artifact_size: not read"},
-        {"unreadable", "could not be opened"},
-    };
-    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
-        if (strcmp(messages[i].rule, rule) == 0)
-            return messages[i].message;
-    return rule;
+    const struct hc_finding_row *row = &hc_findings[hc_finding_named(name, strlen(name))];
+    bool blocks = a->blocked_by != NULL && strcmp(a->blocked_by, name) == 0;
+    return json_pack("{s:s, s:n, s:n, s:n, s:s, s:s}", "rule", name, "line", "column", "name", "message",
+                     row->message, "severity", blocks ? "error" : "warning");
 }
 
 static json_t *artifact(const struct hc_artifact *a)
 {
     json_t *findings = json_array();
     for (unsigned i = 0; i < a->finding_count; i++)
-        (void)json_array_append_new(
-            findings, json_pack("{s:s, s:n, s:n, s:n, s:s, s:s}", "rule", a->findings[i], "line", "column",
-                                "name", "message", finding_message(a->findings[i]), "severity", "warning"));
-    bool odd = !hc_utf8_valid(a->path, a->path_bytes);
+        (void)json_array_append_new(findings, finding_of(a, a->findings[i]));
+    bool odd = !hc_utf8_valid(a->path, a->path_bytes) || hc_utf8_hides(a->path, a->path_bytes);
     for (size_t i = 0; i < a->path_bytes; i++)
         odd = odd || (unsigned char)a->path[i] < 32 || a->path[i] == 127 || a->path[i] == '\\';
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "path", path_text(a->path, a->path_bytes),
