@@ -1,5 +1,5 @@
-/* Prints the JSON Schema of a record (share/schema/hotcell.run.1.json), or with --markdown the tables of
- * docs/record.md.
+/* Prints the JSON Schema of a record (share/schema/hotcell.run.1.json), with --release or --replay that of a
+ * record of another kind, or with --markdown the tables of docs/record.md.
  *
  * The fields are rows here; the words in them are the rows of src/cell/words.c. What follows from a state, a
  * status or a cause is part of the schema too, so that whoever reads records checks the same promises.
@@ -387,9 +387,9 @@ static const struct field input_fields[] = {
     {0},
 };
 
-static const struct field task_fields[] = {
-    FIELD("id", TEXT, "id of the task"),
-    FIELD("attempt", NUMBER, "number of the attempt", .min = 1),
+static const struct field stdin_fields[] = {
+    FIELD("bytes", NUMBER, "size in bytes"),
+    FIELD("sha256", SHA256, "digest of the content"),
     {0},
 };
 
@@ -399,8 +399,13 @@ static const struct field request_fields[] = {
     FIELD("limits", NUMBER, "limits that were asked for, in the units of limits", .shape = BY_LIMIT),
     FIELD("profile", TEXT, "profile that was asked for; null: none", .null = true),
     FIELD("arguments", TEXT, "arguments of the program", .shape = LIST),
-    FIELD("task", OBJECT, "the task that the run was an attempt at; null: none", .null = true,
-          .members = task_fields),
+    FIELD("stdin", OBJECT, "what was taken from standard input; null: there was none", .null = true,
+          .members = stdin_fields),
+    FIELD("environment", TEXT, "names of the variables that were given; their values are not in the record",
+          .shape = LIST),
+    FIELD("sha256", SHA256, "digest of the document by which the run can be replayed; null: not kept",
+          .null = true),
+    FIELD("flags", TEXT, "flags that were given to the compile step", .shape = LIST),
     {0},
 };
 
@@ -455,6 +460,64 @@ static const struct field record_fields[] = {
           .null = true, .members = residue_fields),
     FIELD("request", OBJECT, "what was asked for; null: it could not be read", .null = true,
           .members = request_fields),
+    FIELD("chain", OBJECT, "place in the hash chain; null: not stored", .null = true,
+          .members = chain_fields),
+    {0},
+};
+
+/* ---- records of other kinds ---- */
+
+#define ID_FIELD(about) FIELD("id", TEXT, about, .pattern = "^[A-Za-z0-9._-]{1,64}$")
+
+static const struct field subject_fields[] = {
+    ID_FIELD("id of the record"),
+    FIELD("sha256", SHA256, "its chain.sha256; null: it was not stored", .null = true),
+    {0},
+};
+
+static const char *const release_schema_words[] = {"hotcell.release/1", NULL};
+static const struct field release_record_fields[] = {
+    FIELD("schema", WORD, "name and version of this format", .words = release_schema_words),
+    ID_FIELD("id of the release"),
+    FIELD("created_at", DATE, "when: RFC 3339, UTC"),
+    FIELD("run", OBJECT, "the record of the run that it speaks of", .members = subject_fields),
+    FIELD("status", WORD, "authorised: leave was given; not_authorised: it was taken back",
+          .words = release_words),
+    FIELD("by", TEXT, "who, in his own words"),
+    FIELD("note", TEXT, "why; null: nothing was said", .null = true),
+    FIELD("chain", OBJECT, "place in the hash chain; null: not stored", .null = true,
+          .members = chain_fields),
+    {0},
+};
+
+static const char *const replay_schema_words[] = {"hotcell.replay/1", NULL};
+static const char *const verdict_words[] = {"identical", "differs", "environment_changed", NULL};
+static const struct field change_fields[] = {
+    FIELD("what", TEXT, "the fact: runtime.version, host.kernel, ..."),
+    FIELD("before", TEXT, "when the run was recorded; null: not known", .null = true),
+    FIELD("now", TEXT, "at the replay; null: not known", .null = true),
+    {0},
+};
+static const struct field difference_fields[] = {
+    FIELD("what", TEXT, "the field, stream or artifact"),
+    FIELD("before", TEXT, "what the record says; null: nothing", .null = true),
+    FIELD("now", TEXT, "what came out now; null: nothing", .null = true),
+    FIELD("offset", NUMBER, "the first byte that differs, from 0; null: not one of those that were kept",
+          .null = true),
+    FIELD("before_context", TEXT, "some bytes around it, control characters made visible", .null = true),
+    FIELD("now_context", TEXT, "likewise", .null = true),
+    {0},
+};
+static const struct field replay_record_fields[] = {
+    FIELD("schema", WORD, "name and version of this format", .words = replay_schema_words),
+    ID_FIELD("id of the replay"),
+    FIELD("created_at", DATE, "when: RFC 3339, UTC"),
+    FIELD("origin", OBJECT, "the record that was replayed", .members = subject_fields),
+    FIELD("run", OBJECT, "the record of the run that was done for it", .members = subject_fields),
+    FIELD("verdict", WORD, "what it says", .words = verdict_words),
+    FIELD("environment", OBJECT, "what is not as it was", .shape = LIST, .members = change_fields),
+    FIELD("differences", OBJECT, "what did not come out as it did", .shape = LIST,
+          .members = difference_fields),
     FIELD("chain", OBJECT, "place in the hash chain; null: not stored", .null = true,
           .members = chain_fields),
     {0},
@@ -757,9 +820,26 @@ static json_t *record_schema(void)
     return schema;
 }
 
-static int print_schema(void)
+static json_t *other_schema(const char *id, const char *title, const struct field *fields)
 {
-    json_t *schema = record_schema();
+    json_t *schema =
+        must(json_pack("{s:s,s:s,s:s,s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "$id",
+                       id, "title", title, "description", "Made by tools/schema-gen."));
+    json_t *body = object_of(fields);
+
+    json_object_update(schema, body);
+    json_decref(body);
+    return schema;
+}
+
+static int print_schema(const char *kind)
+{
+    json_t *schema =
+        strcmp(kind, "release") == 0
+            ? other_schema("urn:hotcell:release:1", "Record of one release", release_record_fields)
+        : strcmp(kind, "replay") == 0
+            ? other_schema("urn:hotcell:replay:1", "Record of one replay", replay_record_fields)
+            : record_schema();
     int rc = json_dumpf(schema, stdout, JSON_INDENT(2));
 
     json_decref(schema);
@@ -886,11 +966,13 @@ int main(int argc, char **argv)
 
     collect_words();
     if (argc == 1)
-        rc = print_schema();
+        rc = print_schema("run");
+    else if (argc == 2 && (strcmp(argv[1], "--release") == 0 || strcmp(argv[1], "--replay") == 0))
+        rc = print_schema(argv[1] + 2);
     else if (argc == 2 && strcmp(argv[1], "--markdown") == 0)
         rc = print_markdown();
     else {
-        fputs("usage: schema-gen [--markdown]\n", stderr);
+        fputs("usage: schema-gen [--release | --replay | --markdown]\n", stderr);
         return 2;
     }
     if (rc < 0 || fflush(stdout) != 0) {

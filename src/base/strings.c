@@ -6,12 +6,14 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIRST_READ_BYTES = 4096 };
@@ -104,4 +106,25 @@ const char *hc_errno_name(int errnum)
         return "EUNKNOWN";
     const char *name = strerrorname_np(errnum < 0 ? -errnum : errnum);
     return name ? name : "EUNKNOWN";
+}
+
+char *hc_read_whole(const char *path, size_t *ret_bytes)
+{
+    struct stat info;
+    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > (off_t)(64u << 20))
+        return NULL;
+    size_t bytes = (size_t)info.st_size, at = 0;
+    hc_autofree char *data = malloc(bytes + 1);
+    while (data != NULL && at < bytes) {
+        ssize_t n = read(fd, data + at, bytes - at);
+        if (n <= 0)
+            return NULL;
+        at += (size_t)n;
+    }
+    if (data == NULL)
+        return NULL;
+    data[bytes] = '\0';
+    *ret_bytes = bytes;
+    return hc_take_pointer(&data);
 }

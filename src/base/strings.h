@@ -25,6 +25,10 @@ int hc_read_all_fd(int fd, size_t max_bytes, void **ret_data, size_t *ret_n);
  * written), -EIO when it reports no progress. */
 int hc_write_all(int fd, const void *data, size_t n);
 
+/* A plain file of at most 64 MB with a NUL after it that is not counted; NULL when it can't be read. free()
+ * it. */
+char *hc_read_whole(const char *path, size_t *ret_bytes);
+
 /* The symbol of an error, "EPERM" for EPERM and for -EPERM, "0" for 0, "EUNKNOWN" for a number without a
  * name. Static text, never NULL. */
 const char *hc_errno_name(int errnum);

@@ -75,7 +75,9 @@ static void put_files(uint8_t *bytes, const struct layout *l, uint64_t *strings_
     for (size_t i = 0; i < source->file_count; i++) {
         const struct hc_plan_file *file = &source->files[i];
         struct hc_plan_entry entry = {
-            .kind = file->folder ? HC_ENTRY_FOLDER : HC_ENTRY_FILE,
+            .kind = file->folder ? HC_ENTRY_FOLDER
+                    : file->hook ? HC_ENTRY_HOOK
+                                 : HC_ENTRY_FILE,
             .mode = file->mode,
             .name_offset = put_string(bytes, strings_at, file->name),
             .data_offset = data_at,

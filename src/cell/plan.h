@@ -11,6 +11,7 @@ struct hc_plan_file {
     const char *name; /* relative to the working folder; folders before what lies in them */
     bool folder;
     bool payload_owned;
+    bool hook; /* a plain name in HC_HOOK_FOLDER, not in the working folder */
     uint32_t mode;
     const void *data;
     size_t bytes;

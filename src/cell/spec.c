@@ -1,6 +1,7 @@
 #include "cell/spec.h"
 
 #include "base/cleanup.h"
+#include "base/redact.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "cell/plan.h"
@@ -11,8 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FLAGS_MAX = 64, FLAG_BYTES_MAX = 256 };
+
 #define ENV_MAX       256
 #define ENV_BYTES_MAX 65536
+#define REDACT_MAX    64
 
 int hc_refuse(struct hc_refusal *refusal, enum hc_cause cause, const char *field, const char *message, ...)
 {
@@ -56,7 +60,9 @@ void hc_spec_done(struct hc_spec *spec)
     free(spec->inputs);
     free(spec->index);
     free_strings(spec->args, spec->arg_count);
+    free_strings(spec->flags, spec->flag_count);
     free_strings(spec->env, spec->env_count);
+    free_strings(spec->redact, spec->redact_count);
     free(spec->language);
     free(spec->program_name);
     free(spec->code);
@@ -84,6 +90,29 @@ static int append_string(char ***strings, size_t *count, const char *string)
 int hc_spec_add_arg(struct hc_spec *spec, const char *arg)
 {
     return append_string(&spec->args, &spec->arg_count, arg);
+}
+
+int hc_spec_add_redact(struct hc_spec *spec, const char *pattern, struct hc_refusal *refusal)
+{
+    char reason[128];
+    struct hc_redact_rules *trial = hc_redact_rules_new(NULL);
+    int outcome = trial != NULL ? hc_redact_add_pattern(trial, "pattern", pattern, reason) : -ENOMEM;
+    hc_redact_rules_done(trial);
+    if (outcome == HC_REDACT_BAD)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "redact", "--redact %.100s: %s", pattern, reason);
+    if (outcome == 0 && spec->redact_count >= REDACT_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "redact", "--redact: more than %d patterns", REDACT_MAX);
+    return outcome < 0 ? outcome : append_string(&spec->redact, &spec->redact_count, pattern);
+}
+
+int hc_spec_add_flag(struct hc_spec *spec, const char *flag, struct hc_refusal *refusal)
+{
+    if (flag[0] != '-' || flag[1] == '\0' || strlen(flag) > FLAG_BYTES_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "flag",
+                         "--flag %.64s: a flag begins with '-' and has 2 to %d bytes", flag, FLAG_BYTES_MAX);
+    if (spec->flag_count >= FLAGS_MAX)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "flag", "more than %d flags", FLAGS_MAX);
+    return append_string(&spec->flags, &spec->flag_count, flag);
 }
 
 /* Variables through which a loader or interpreter of ours could be steered are the program's own business

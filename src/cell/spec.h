@@ -35,6 +35,8 @@ struct hc_spec {
     size_t index_size;
     char **args;
     size_t arg_count;
+    char **flags; /* of the compile step */
+    size_t flag_count;
     char **env; /* NAME=VALUE */
     size_t env_count;
     int stdin_fd;                    /* -1: end of file at once */
@@ -47,12 +49,15 @@ struct hc_spec {
     bool deterministic;
     char *seed;
     enum hc_warmth warmth;
-};
+    char **redact; /* patterns of what is scrubbed from the output */
+    size_t redact_count;
+}; /* a new field: src/flow/request_document.c has to write and read it */
 
 /* Why a request is refused before anything starts: names the field. */
 struct hc_refusal {
     enum hc_cause cause;
     char field[64];
+    unsigned line, column; /* in the program; 0: not about a place in it */
     char message[512];
 };
 
@@ -73,5 +78,8 @@ int hc_spec_add_input(struct hc_spec *spec, const char *name, bool folder, uint8
 const struct hc_input *hc_spec_find_input(const struct hc_spec *spec, const char *name);
 int hc_spec_add_env(struct hc_spec *spec, const char *assignment, struct hc_refusal *refusal);
 int hc_spec_add_arg(struct hc_spec *spec, const char *arg);
+int hc_spec_add_redact(struct hc_spec *spec, const char *pattern, struct hc_refusal *refusal);
+/* HC_REFUSED: no flag, or more than 64. Whether the language takes it is decided later. */
+int hc_spec_add_flag(struct hc_spec *spec, const char *flag, struct hc_refusal *refusal);
 
 #endif

@@ -5,6 +5,8 @@
  *   hotcell-keeper    <--hc_init_order / hc_init_report, seqpacket--> hotcell-init
  *   hotcell-init      --hc_end_report, seqpacket--> hotcell (library)
  *   hotcell (library) --plan, sealed memfd--> hotcell-init
+ *   hotcell-keeper    <--hc_warm_order / hc_warm_report, seqpacket--> warm host, and a payload that it made
+ *   hotcell-init      --hc_warm_start, seqpacket--> a payload that waits in its cell
  *
  * Same machine, same build: native byte order, structs checked by size. No message holds a length that the
  * reader has to trust: arrays are fixed, offsets of the plan are checked against the size of the memfd.
@@ -15,11 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HC_WIRE_VERSION 3
+#define HC_WIRE_VERSION 4
 
 /* Ids inside the hall (256 of them, mapped to one slice of host ids). */
 #define HC_HALL_IDS              256
 #define HC_CELL_MAX              64 /* cells alive at once in one hall */
+#define HC_HOST_MAX              4  /* warm hosts in one hall */
+#define HC_HOST_ID(host)         (2u + (host))
 #define HC_CELL_INIT_ID(slot)    (32u + 2u * (slot))
 #define HC_CELL_PAYLOAD_ID(slot) (33u + 2u * (slot))
 
@@ -32,13 +36,38 @@
 #define HC_FD_HALL_SOCKET 4
 #define HC_FD_INIT_SOCKET 3
 
+/* Where halls hold the locks of their slices and, for an ordinary user, where the door is. */
+#define HC_RUN_FOLDER  "/run/hotcell"
+#define HC_USER_FOLDER "user-" /* below it and in every cgroup tree: this and the user's number */
+#define HC_DOOR_SOCKET "door"
+#define HC_CGROUP_HOME "hotcell" /* at the top of every cgroup tree */
+#define HC_CGROUP_DOOR "door"    /* in a user's part of the cgroup2 tree: where hotcell-door lives */
+
+/* ---- library -> hotcell-door: the three descriptors of enum hc_door_fd with one request ---- */
+
+enum hc_door_fd { HC_DOOR_PROGRAM, HC_DOOR_CONFIG, HC_DOOR_KEEPER_SOCKET, HC_DOOR_FDS };
+
+struct hc_door_request {
+    uint32_t version;
+    uint32_t size;
+};
+
+struct hc_door_answer { /* descriptor: a pidfd of hotcell-hall, unless error */
+    uint32_t version;
+    int32_t error;
+    int32_t pid;
+    uint32_t reserved;
+};
+
 /* ---- hall configuration ---- */
 
-#define HC_BIND_MAX  64
-#define HC_PATH_SIZE 256
+#define HC_BIND_MAX       64
+#define HC_COPY_BYTES_MAX (1024u * 1024)
+#define HC_PATH_SIZE      256
 
 enum hc_bind_flag {
     HC_BIND_OPTIONAL = 1, /* a missing source is left out */
+    HC_BIND_COPY = 2, /* a small file of ours: copied, since mountinfo would show where a bind came from */
 };
 
 struct hc_bind {
@@ -54,11 +83,11 @@ struct hc_hall_config {
     uint32_t ceiling_processes;
     uint64_t ceiling_memory_bytes;
     uint64_t allow_layers; /* bit per enum hc_layer whose absence was accepted by name */
-    uint64_t id_base;      /* first host id of all slices; 0: the built-in range */
+    uint64_t id_base;      /* first host user id of all slices; 0: the built-in range (root only) */
     uint32_t slice_count;
     uint32_t fault_program; /* test builds: which program fails its nth guarded call */
     uint32_t fault_nth;
-    uint32_t reserved;
+    uint32_t gid_base; /* likewise of group ids; 0: as id_base */
     char keeper_path[HC_PATH_SIZE];
     char init_path[HC_PATH_SIZE];
     struct hc_bind binds[HC_BIND_MAX];
@@ -88,13 +117,15 @@ struct hc_keeper_config {
     uint32_t controllers;    /* bit per enum hc_controller with a usable directory */
     uint32_t v2_controllers; /* bit per HC_V2_* enabled in the cgroup2 tree */
     uint32_t slice;
-    uint32_t id_base; /* host id of the hall's id 0 */
+    uint32_t id_base; /* host user id of the hall's id 0 */
     uint32_t ceiling_processes;
     uint64_t ceiling_memory_bytes;
     uint64_t allow_layers;
     uint64_t page_size;
     uint32_t fault_program;
     uint32_t fault_nth;
+    uint32_t gid_base; /* host group id of the hall's id 0 */
+    uint32_t reserved;
 };
 
 enum hc_v2_controller { HC_V2_MEMORY = 1, HC_V2_PIDS = 2, HC_V2_CPU = 4 };
@@ -108,6 +139,10 @@ enum hc_op {
                      * with    less than asked */
     HC_OP_ATTEST,   /* read the running payload again */
     HC_OP_DESTROY,
+    HC_OP_HOST,      /* a warm host in place `slot`; descriptors as HC_OP_START */
+    HC_OP_HOST_END,  /* ends the warm host in place `slot`; cells it has made live on */
+    HC_OP_MAKE_WARM, /* a cell in `slot` with a payload of warm host `host` waiting in it */
+    HC_OP_END
 };
 
 #define HC_START_FDS 5
@@ -121,18 +156,20 @@ struct hc_request {
     uint32_t cpu_quota_us; /* per period; 0: none */
     uint32_t cpu_period_us;
     uint32_t calls_max; /* notified calls that are forwarded before they are only counted */
-    uint32_t reserved;
+    uint32_t host;      /* of HC_OP_MAKE_WARM */
 };
 
 enum hc_event_kind {
-    HC_EVENT_HELLO = 1, /* the keeper is ready */
+    HC_EVENT_HELLO = 1, /* the keeper is ready; descriptor: the hall's user namespace */
     HC_EVENT_MADE,      /* descriptors: see enum hc_meter, those in `meters` */
     HC_EVENT_READY, /* descriptors: the working folder; the payload waits for one byte on the report socket */
     HC_EVENT_ATTESTED, /* answer to HC_OP_ATTEST; error when the payload is gone */
     HC_EVENT_CALL,     /* a notified system call */
     HC_EVENT_DESTROYED,
-    HC_EVENT_FAILED, /* stage, error; HC_EVENT_DESTROYED follows (but for a refused request, and from the
-                        hall) */
+    HC_EVENT_FAILED,     /* stage, error; HC_EVENT_DESTROYED follows (but for a refused request, and from the
+                            hall) */
+    HC_EVENT_HOST_READY, /* the warm host in place `slot` has imported its modules */
+    HC_EVENT_HOST_ENDED, /* it is gone: stage, error (a wait status in at_ns) */
 };
 
 /* Counters that the library reads itself, from descriptors opened by the keeper. */
@@ -248,12 +285,14 @@ _Static_assert(sizeof(struct hc_keeper_config) <= HC_PATH_SIZE, "hello fits the 
 
 enum hc_init_order_kind { HC_INIT_START = 1 };
 
+enum hc_init_mode { HC_INIT_OF_CELL, HC_INIT_OF_HOST };
+
 struct hc_init_config {
     uint32_t version;
     uint32_t slot;
     uint64_t allow_layers;
     uint32_t fault_nth; /* test builds */
-    uint32_t reserved;
+    uint32_t mode;      /* enum hc_init_mode */
 };
 
 struct hc_init_order {
@@ -273,6 +312,66 @@ struct hc_init_report {
     uint32_t stage;
     int32_t error;
     struct hc_cell_facts facts;
+};
+
+/* ---- keeper <-> warm host ----
+ *
+ * The host makes one payload at a time. A process between host and payload, sharing the host's memory, asks
+ * to be moved into the cell's cgroup2 leaf, joins the v1 leaves and the namespaces, forks the payload and is
+ * gone; the keeper is then its parent. */
+
+#define HC_FD_HOST_SOCKET 3 /* of the interpreter of a warm host */
+#define HC_WARM_FDS                                                                                          \
+    (2 + HC_CONTROLLER_COUNT) /* pidfd of init, the payload's socket, folders of the v1 leaves */
+
+enum hc_warm_order_kind { HC_WARM_FORK = 1, HC_WARM_MOVED };
+
+struct hc_warm_order {
+    uint32_t version;
+    uint32_t kind;
+    uint32_t slot;
+    uint32_t leaves; /* folders of v1 leaves that come along */
+    uint64_t allow_layers;
+};
+
+enum hc_warm_report_kind {
+    HC_WARM_UP = 1,  /* modules imported */
+    HC_WARM_MOVE_ME, /* pid: wants to be in the cell's cgroup2 leaf */
+    HC_WARM_FORKED,  /* pid of the payload */
+    HC_WARM_WAITS,   /* the payload: everything is shed, listener is the number of its notification descriptor
+                      */
+    HC_WARM_FAILED,  /* stage, error */
+};
+
+struct hc_warm_report {
+    uint32_t version;
+    uint32_t kind;
+    uint32_t slot;
+    uint32_t stage;
+    int32_t error;
+    int32_t pid; /* in the hall's pid namespace */
+    int32_t listener;
+    uint32_t landlock_abi;
+    uint64_t layers_applied;
+    uint32_t securebits;
+    int32_t oom_score_adj;
+};
+
+/* init -> payload: the run begins; descriptors as HC_OP_START. The payload answers as one that is about to
+ * exec. */
+struct hc_warm_start {
+    uint32_t version;
+    uint32_t reserved;
+};
+
+/* What a payload says on its way: each message is one of these. */
+struct hc_payload_report {
+    uint32_t stage; /* HC_STAGE_NONE: ready, waits for the library's byte */
+    int32_t error;
+    int32_t listener; /* number in the descriptor table that init and payload share until the exec; -1: handed
+                         over before */
+    uint32_t reserved;
+    uint64_t layers_applied;
 };
 
 /* ---- init -> library: the ends of things, at once and without a hop ---- */
@@ -301,7 +400,10 @@ struct hc_end_report {
 #define HC_PLAN_BYTES_MAX (320ull * 1024 * 1024)
 #define HC_RLIMIT_MAX     16
 
-enum hc_entry_kind { HC_ENTRY_FOLDER = 1, HC_ENTRY_FILE };
+/* A hook is a file of the runtime's, not of the run: it lies in HC_HOOK_FOLDER under a plain name, read-only.
+ */
+enum hc_entry_kind { HC_ENTRY_FOLDER = 1, HC_ENTRY_FILE, HC_ENTRY_HOOK };
+#define HC_HOOK_FOLDER "/tmp/.hotcell"
 
 struct hc_plan_entry {
     uint32_t kind;

@@ -51,9 +51,25 @@ bool hc_colours(int fd);
 int hc_cli_run(int argc, char **argv);
 int hc_cli_eval(int argc, char **argv);
 int hc_cli_runtimes(int argc, char **argv);
-int hc_cli_task(int argc, char **argv);
 int hc_cli_predicates(int argc, char **argv);
 int hc_cli_doctor(int argc, char **argv);
+int hc_cli_policy(int argc, char **argv);
+
+/* hotcell doctor --setup and --undo. */
+struct hc_setup_wish {
+    const char *setup, *undo; /* the user; NULL: not asked for */
+    bool json, at_boot, dry_run;
+};
+int hc_cli_doctor_setup(const struct hc_setup_wish *wish);
+
+int hc_cli_task(int argc, char **argv);
+int hc_cli_redteam(int argc, char **argv);
+int hc_cli_bench(int argc, char **argv);
+int hc_cli_log(int argc, char **argv);
+int hc_cli_verify(int argc, char **argv);
+int hc_cli_release(int argc, char **argv);
+int hc_cli_replay(int argc, char **argv);
+int hc_cli_completion(int argc, char **argv);
 int hc_cli_help(int argc, char **argv);
 int hc_cli_version(int argc, char **argv);
 
@@ -64,11 +80,27 @@ extern struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX]; /* filled by 
 size_t hc_eval_options_fill(void);
 extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
+extern const struct hc_option hc_policy_options[];
+extern const size_t hc_policy_option_count;
 extern const struct hc_option hc_task_options[];
 extern const size_t hc_task_option_count;
+extern const struct hc_option hc_redteam_options_table[];
+extern const size_t hc_redteam_option_count;
+extern const struct hc_option hc_bench_options_table[];
+extern const size_t hc_bench_option_count;
+#define HC_LOG_OPTION_COUNT     11
+#define HC_VERIFY_OPTION_COUNT  4
+#define HC_RELEASE_OPTION_COUNT 6
+#define HC_REPLAY_OPTION_COUNT  4
+extern const struct hc_option hc_log_options[HC_LOG_OPTION_COUNT];
+extern const struct hc_option hc_verify_options[HC_VERIFY_OPTION_COUNT];
+extern const struct hc_option hc_release_options[HC_RELEASE_OPTION_COUNT];
+extern const struct hc_option hc_replay_options[HC_REPLAY_OPTION_COUNT];
 extern const struct hc_option hc_predicates_options[];
 extern const size_t hc_predicates_option_count;
 extern const struct hc_option hc_runtimes_options[];
 extern const size_t hc_runtimes_option_count;
+extern const struct hc_option hc_completion_options[];
+extern const size_t hc_completion_option_count;
 
 #endif

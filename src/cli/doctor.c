@@ -2,13 +2,19 @@
 
 #include "flow/engine.h"
 #include "flow/host.h"
+#include "flow/ordinary.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct hc_option hc_doctor_options[] = {
     {"json", 0, NULL, "print one JSON document"},
+    {"setup", 0, "USER", "as root: grant USER what making cells needs"},
+    {"undo", 0, "USER", "as root: take back what --setup granted"},
+    {"at-boot", 0, NULL, "with --setup: have systemd repeat it at every start of the host"},
+    {"dry-run", 0, NULL, "with --setup or --undo: only say what would be done"},
     {"help", 'h', NULL, "show this help"},
 };
 const size_t hc_doctor_option_count = sizeof hc_doctor_options / sizeof *hc_doctor_options;
@@ -49,6 +55,27 @@ static json_t *layer_row(const struct hc_job *job, int layer)
                      "mend", holds ? json_null() : json_string(hc_layers[layer].mend));
 }
 
+/* What an ordinary user's cells live on; root needs none of it. */
+static json_t *user_rows(void)
+{
+    struct hc_ordinary ordinary;
+    json_t *rows = json_array();
+    if (geteuid() == 0)
+        return rows;
+    hc_ordinary_examine(geteuid(), &ordinary);
+    for (int i = 0; i < HC_NEED_COUNT; i++) {
+        char mend[160];
+        (void)snprintf(mend, sizeof mend, "%s%s",
+                       i == HC_NEED_MAPPERS ? "apt-get install uidmap" : "sudo hotcell doctor --setup ",
+                       i == HC_NEED_MAPPERS ? "" : ordinary.user);
+        (void)json_array_append_new(rows,
+                                    json_pack("{s:s, s:b, s:s, s:o}", "name", hc_need_names[i], "works",
+                                              ordinary.there[i], "evidence", ordinary.evidence[i], "mend",
+                                              ordinary.there[i] ? json_null() : json_string(mend)));
+    }
+    return rows;
+}
+
 static json_t *examine(const struct hc_job *job)
 {
     bool ran = job->outcome.started == HC_STARTED;
@@ -61,14 +88,16 @@ static json_t *examine(const struct hc_job *job)
         enum hc_host_state state = check->probe(value, sizeof value);
         bool good = state == HC_HOST_GOOD;
         (void)json_array_append_new(
-            host, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", check->name, "state",
-                            hc_host_state_name(state), "value", value, "matters", check->matters, "mend",
+            host, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", check->name, "state",
+                            hc_host_state_name(state), "value", value, "matters", check->matters, "costs",
+                            good || check->costs == NULL ? json_null() : json_string(check->costs), "mend",
                             good || check->mend == NULL ? json_null() : json_string(check->mend)));
     }
-    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "cells_work", ran && job->verdict.status == HC_STATUS_OK,
-                     "grade", ran ? json_string(hc_grade_name(job->outcome.layers.grade)) : json_null(),
-                     "refusal", ran ? json_null() : json_string(job->refusal.message), "layers", layers,
-                     "host", host);
+    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o}", "cells_work",
+                     ran && job->verdict.status == HC_STATUS_OK, "grade",
+                     ran ? json_string(hc_grade_name(job->outcome.layers.grade)) : json_null(), "refusal",
+                     ran ? json_null() : json_string(job->refusal.message), "layers", layers, "user",
+                     user_rows(), "host", host);
 }
 
 static const char *text_of(const json_t *row, const char *name)
@@ -98,6 +127,16 @@ static void print_report(const json_t *report)
             printf("           without it grade %s; to get it: %s\n", text_of(row, "grade_without"),
                    text_of(row, "mend"));
     }
+    if (json_array_size(json_object_get(report, "user")) > 0)
+        printf("\nWhat an ordinary user needs:\n");
+    json_array_foreach(json_object_get(report, "user"), i, row)
+    {
+        bool works = json_is_true(json_object_get(row, "works"));
+        printf("  %s%-8s%s %-22s %s\n", works ? green : red, works ? "there" : "missing", off,
+               text_of(row, "name"), text_of(row, "evidence"));
+        if (!works)
+            printf("           to mend it: %s\n", text_of(row, "mend"));
+    }
     printf("\nThe host:\n");
     json_array_foreach(json_object_get(report, "host"), i, row)
     {
@@ -105,29 +144,25 @@ static void print_report(const json_t *report)
         printf("  %s%-8s%s %-22s %s\n", good ? green : red, text_of(row, "state"), off, text_of(row, "name"),
                text_of(row, "value"));
         if (!good)
-            printf("           %s%s%s\n", text_of(row, "matters"),
+            printf("           %s%s%s%s%s\n", text_of(row, "matters"),
+                   text_of(row, "costs")[0] != '\0' ? "; costs " : "", text_of(row, "costs"),
                    text_of(row, "mend")[0] != '\0' ? "; to mend it: " : "", text_of(row, "mend"));
     }
 }
 
-int hc_cli_doctor(int argc, char **argv)
+static void take_option(struct hc_setup_wish *wish, const char *name, const char *value)
 {
-    const struct hc_command *command = hc_command_named("doctor");
-    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
-    const char *value;
-    char message[256];
-    bool json = false;
-    for (int option; (option = hc_option_next(command, &arguments, &value, message)) != HC_OPTION_END;) {
-        if (option < 0) {
-            hc_say("%s", option == HC_OPTION_BAD ? message : "doctor takes no operands");
-            return 125;
-        }
-        if (strcmp(command->options[option].name, "help") == 0) {
-            hc_print_help(command);
-            return 0;
-        }
-        json = true;
-    }
+    if (strcmp(name, "setup") == 0)
+        wish->setup = value;
+    else if (strcmp(name, "undo") == 0)
+        wish->undo = value;
+    wish->json = wish->json || strcmp(name, "json") == 0;
+    wish->at_boot = wish->at_boot || strcmp(name, "at-boot") == 0;
+    wish->dry_run = wish->dry_run || strcmp(name, "dry-run") == 0;
+}
+
+static int diagnose_host(bool json)
+{
     struct hc_job *job = calloc(1, sizeof *job);
     if (job == NULL || try_cell(job) < 0)
         return 125;
@@ -143,4 +178,32 @@ int hc_cli_doctor(int argc, char **argv)
     hc_job_done(job);
     free(job);
     return works ? 0 : 1;
+}
+
+int hc_cli_doctor(int argc, char **argv)
+{
+    const struct hc_command *command = hc_command_named("doctor");
+    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
+    const char *value;
+    char message[256];
+    struct hc_setup_wish wish = {0};
+    for (int option; (option = hc_option_next(command, &arguments, &value, message)) != HC_OPTION_END;) {
+        if (option < 0) {
+            hc_say("%s", option == HC_OPTION_BAD ? message : "doctor takes no operands");
+            return 125;
+        }
+        const char *name = command->options[option].name;
+        if (strcmp(name, "help") == 0) {
+            hc_print_help(command);
+            return 0;
+        }
+        take_option(&wish, name, value);
+    }
+    if (wish.setup != NULL || wish.undo != NULL)
+        return hc_cli_doctor_setup(&wish);
+    if (wish.at_boot || wish.dry_run) {
+        hc_say("--%s: goes with --setup or --undo", wish.at_boot ? "at-boot" : "dry-run");
+        return 125;
+    }
+    return diagnose_host(wish.json);
 }

@@ -2,11 +2,14 @@
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
+#include "cli/request.h"
+#include "eval/compare.h"
 #include "eval/eval.h"
 #include "eval/limits.h"
 #include "eval/pool.h"
 #include "eval/report.h"
 #include "flow/engine.h"
+#include "flow/permit.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -17,6 +20,8 @@
 static const struct hc_option own_options[] = {
     {"jobs", 'j', "N", "items that run at the same time (one per CPU)"},
     {"results", 0, "OUT.jsonl", "write one line per item to this file, in order of completion"},
+    {"report", 0, "OUT.html", "write the report as one page, with the items that failed"},
+    {"compare", 0, NULL, "compare two files of results, A.jsonl B.jsonl, instead of running anything"},
     {"resume", 0, NULL, "continue OUT.jsonl: skip the items that are in it"},
     {"limit", 0, "N", "only the first N items of the file"},
     {"only", 0, "ID,...", "only these items; repeatable"},
@@ -26,7 +31,8 @@ static const struct hc_option own_options[] = {
 };
 
 /* Taken over from `run`: limits, and what is decided for all items alike. */
-static const char *const shared_options[] = {"profile", "deterministic", "min-grade", "allow", "store"};
+static const char *const shared_options[] = {"profile", "deterministic", "min-grade", "allow",
+                                             "store",   "cold",          "warm",      "runtimes"};
 
 struct hc_option hc_eval_options_table[HC_EVAL_OPTION_MAX];
 
@@ -53,8 +59,9 @@ size_t hc_eval_options_fill(void)
 
 struct request {
     struct hc_eval_options options;
-    bool json, help;
-    char *store;
+    bool json, help, compare;
+    const char *second; /* file, to be compared with options.file */
+    char *store, *runtimes;
 };
 
 static int bad(struct hc_refusal *refusal, const char *flag, const char *value, const char *reason)
@@ -92,6 +99,13 @@ static int set_policy(struct hc_spec *spec, const char *name, const char *value,
 {
     if (strcmp(name, "profile") == 0)
         return hc_option_text(&spec->profile, value);
+    if (strcmp(name, "cold") == 0 || strcmp(name, "warm") == 0) {
+        enum hc_warmth wanted = strcmp(name, "cold") == 0 ? HC_WARMTH_COLD : HC_WARMTH_WARM;
+        if (spec->warmth != HC_WARMTH_DEFAULT && spec->warmth != wanted)
+            return hc_refuse(refusal, HC_CAUSE_FIELD, "warm", "--cold and --warm exclude each other");
+        spec->warmth = wanted;
+        return 0;
+    }
     if (strcmp(name, "min-grade") == 0) {
         if (strlen(value) != 1 || value[0] < 'A' || value[0] > 'D')
             return bad(refusal, name, value, "wanted A, B, C or D");
@@ -128,11 +142,19 @@ static int take_option(struct request *request, const char *name, const char *va
         error = set_count(name, value, UINT64_MAX, &options->limit, refusal);
     } else if (strcmp(name, "results") == 0) {
         options->results = value;
+    } else if (strcmp(name, "report") == 0) {
+        options->report = value;
+        error = value[0] != '\0' ? 0 : bad(refusal, name, value, "wanted a file");
+    } else if (strcmp(name, "compare") == 0) {
+        request->compare = true;
     } else if (strcmp(name, "only") == 0) {
         error = add_ids(request, value, refusal);
     } else if (strcmp(name, "store") == 0) {
         error = value[0] != '\0' ? hc_option_text(&request->store, value)
                                  : bad(refusal, name, value, "wanted a folder or none");
+    } else if (strcmp(name, "runtimes") == 0) {
+        error = hc_cli_set_runtimes(&request->runtimes, value, refusal);
+        options->runtimes = request->runtimes;
     } else if (strcmp(name, "resume") == 0) {
         options->resume = true;
     } else if (strcmp(name, "progress") == 0) {
@@ -147,11 +169,29 @@ static int take_option(struct request *request, const char *name, const char *va
     return error;
 }
 
+/* Wrong for one is wrong for all: said before anything runs. */
+static int check_defaults(const struct hc_spec *defaults, struct hc_refusal *refusal)
+{
+    __attribute__((cleanup(hc_policies_done))) struct hc_policies policies = {0};
+    const struct hc_policy *policy = NULL;
+    struct hc_effective effective;
+    int error = hc_policies_init(&policies, hc_default_share());
+    if (error == 0)
+        error = hc_policies_get(&policies, defaults->profile, &policy, refusal);
+    return error == 0 ? hc_gate(defaults, policy, &effective, refusal) : error;
+}
+
 static int settle(struct request *request, struct hc_refusal *refusal)
 {
     struct hc_eval_options *options = &request->options;
-    struct hc_effective effective;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (request->compare && (options->file == NULL || request->second == NULL))
+        return bad(refusal, "compare", "A.jsonl B.jsonl", "two files of results are wanted");
+    if (request->compare)
+        return 0;
+    if (request->second != NULL)
+        return hc_refuse(refusal, HC_CAUSE_FIELD, "arguments", "'%.100s': one data set at a time",
+                         request->second);
     if (options->file == NULL)
         return hc_refuse(refusal, HC_CAUSE_FIELD, "file",
                          "no data set: give FILE.jsonl, or - for standard input");
@@ -159,8 +199,7 @@ static int settle(struct request *request, struct hc_refusal *refusal)
         return bad(refusal, "resume", "", "there is nothing to resume without --results");
     if (options->jobs == 0)
         options->jobs = cpus > 0 && cpus < HC_POOL_MAX ? (unsigned)cpus : 1;
-    return hc_gate(&options->defaults, &effective,
-                   refusal); /* wrong for one is wrong for all: said before anything runs */
+    return check_defaults(&options->defaults, refusal);
 }
 
 static int parse(int argc, char **argv, struct request *request, struct hc_refusal *refusal)
@@ -185,8 +224,11 @@ static int parse(int argc, char **argv, struct request *request, struct hc_refus
             error = take_option(request, command->options[option].name, value, refusal);
         else if (request->options.file == NULL)
             request->options.file = argv[arguments.at++];
+        else if (request->second == NULL)
+            request->second = argv[arguments.at++];
         else
-            error = hc_refuse(refusal, HC_CAUSE_FIELD, "arguments", "'%.100s': one data set at a time",
+            error = hc_refuse(refusal, HC_CAUSE_FIELD, "arguments",
+                              "'%.100s': one data set at a time, or two files with --compare",
                               argv[arguments.at]);
     }
     return error != 0 || request->help ? error : settle(request, refusal);
@@ -195,7 +237,7 @@ static int parse(int argc, char **argv, struct request *request, struct hc_refus
 /* Workers open store and manifests for themselves: what is wrong with these is better said once. */
 static int try_host(struct request *request, struct hc_refusal *refusal)
 {
-    struct hc_engine_options options = {0};
+    struct hc_engine_options options = {.runtimes = request->runtimes};
     struct hc_engine *engine = NULL;
     struct hc_problem problem = {0};
     struct hc_store *store = NULL;
@@ -266,6 +308,50 @@ static int evaluate(struct request *request, struct hc_tally *tally)
     return tally->bad_lines > 0 || tally->missing_ids > 0 || tally->statuses[HC_STATUS_FAULT] > 0 ? 1 : 0;
 }
 
+static int write_comparison(const struct hc_compare *compare, const char *path)
+{
+    FILE *out = fopen(path, "we");
+    int error = out != NULL ? hc_compare_page(compare, out) : -errno;
+    if (out != NULL && fclose(out) != 0 && error == 0)
+        error = -errno;
+    if (error < 0)
+        hc_say("--report %.200s: %s", path, strerror(-error));
+    return error;
+}
+
+static int print_comparison(const struct request *request, const struct hc_compare *compare)
+{
+    if (!request->json)
+        return hc_compare_print(compare, stdout);
+    json_t *report = hc_compare_report(compare);
+    int error =
+        report == NULL || json_dumpf(report, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ? -EIO : 0;
+    json_decref(report);
+    return error < 0 || fflush(stdout) != 0 ? -EIO : 0;
+}
+
+/* 0: nothing became worse. */
+static int compare_files(const struct request *request)
+{
+    struct hc_refusal refusal = {0};
+    struct hc_compare *compare = calloc(1, sizeof *compare);
+    int code = 125;
+    int error = compare == NULL ? -ENOMEM
+                                : hc_compare_files(request->options.file, request->second, compare, &refusal);
+    if (error == HC_REFUSED)
+        code = print_refusal(request, &refusal);
+    else if (error < 0)
+        hc_say("%s", strerror(-error));
+    else if (print_comparison(request, compare) < 0)
+        hc_say("the comparison can't be written");
+    else if (request->options.report == NULL || write_comparison(compare, request->options.report) == 0)
+        code = compare->worse > 0 ? 1 : 0;
+    if (compare != NULL)
+        hc_compare_done(compare);
+    free(compare);
+    return code;
+}
+
 int hc_cli_eval(int argc, char **argv)
 {
     struct request request = {0};
@@ -279,9 +365,11 @@ int hc_cli_eval(int argc, char **argv)
         hc_print_help(hc_command_named("eval"));
         code = 0;
     } else {
-        if (error == 0)
+        if (error == 0 && !request.compare)
             error = try_host(&request, &refusal);
-        if (error == HC_REFUSED)
+        if (error == 0 && request.compare)
+            code = compare_files(&request);
+        else if (error == HC_REFUSED)
             code = print_refusal(&request, &refusal);
         else if (error < 0)
             hc_say("%s", strerror(-error));
@@ -294,5 +382,6 @@ int hc_cli_eval(int argc, char **argv)
     hc_spec_done(&request.options.defaults);
     json_decref(request.options.only);
     free(request.store);
+    free(request.runtimes);
     return code;
 }

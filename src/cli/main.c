@@ -13,17 +13,36 @@ HC_FAULT_STORAGE
 const struct hc_command hc_commands[] = {
     {"run", "[options] [FILE | -c CODE | -] [-- ARG...]",
      "Runs one program in a fresh cell and says how it ended.", hc_run_options, 0, hc_cli_run},
-    {"eval", "[options] FILE.jsonl", "Runs every item of a data set and prints what became of them.",
-     hc_eval_options_table, 0, hc_cli_eval},
-    {"runtimes", "[--json]", "Lists the languages that can be run here, and why others can't.",
+    {"eval", "[options] FILE.jsonl | --compare A.jsonl B.jsonl",
+     "Runs every item of a data set and prints what became of them.", hc_eval_options_table, 0, hc_cli_eval},
+    {"log", "[options] [ID]", "Lists records, shows one, or exports the chain to a file.", hc_log_options,
+     HC_LOG_OPTION_COUNT, hc_cli_log},
+    {"verify", "[options] [FILE]",
+     "Says whether records are as they were written, and which is the first that is not.", hc_verify_options,
+     HC_VERIFY_OPTION_COUNT, hc_cli_verify},
+    {"replay", "[options] ID|FILE", "Runs a recorded run again and says whether the same came out.",
+     hc_replay_options, HC_REPLAY_OPTION_COUNT, hc_cli_replay},
+    {"release", "--by NAME [options] ID", "Gives somebody's leave to publish a run's result or act on it.",
+     hc_release_options, HC_RELEASE_OPTION_COUNT, hc_cli_release},
+    {"runtimes", "[options]", "Lists the languages that can be run here, and why others can't.",
      hc_runtimes_options, 0, hc_cli_runtimes},
-    {"task", "new|try|show|list ...", "Tries programs at a goal, within a budget of attempts and time.",
-     hc_task_options, 0, hc_cli_task},
     {"predicates", "[--json] [KIND]", "Lists what acceptance can ask for, and what each kind can't tell.",
      hc_predicates_options, 0, hc_cli_predicates},
-    {"doctor", "[--json]",
+    {"doctor", "[--json] | --setup USER | --undo USER",
      "Tries a real cell on this host and says what holds, what does not, and what mends it.",
      hc_doctor_options, 0, hc_cli_doctor},
+    {"policy", "show [PROFILE] | check FILE",
+     "Shows what a profile allows and where each value comes from; checks one.", hc_policy_options, 0,
+     hc_cli_policy},
+    {"task", "new|try|show|list [options] [ID]",
+     "Attempts at one goal, within a budget of attempts, time and feedback.", hc_task_options, 0,
+     hc_cli_task},
+    {"redteam", "[options]", "Attacks the boundary on this host, row by row, and says what held.",
+     hc_redteam_options_table, 0, hc_cli_redteam},
+    {"bench", "[options]", "Measures what a run costs here, beside the bare command and other sandboxes.",
+     hc_bench_options_table, 0, hc_cli_bench},
+    {"completion", "[options] bash|zsh|fish", "Prints a script that completes hotcell's words in a shell.",
+     hc_completion_options, 0, hc_cli_completion},
     {"help", "[COMMAND]", "Shows help.", NULL, 0, hc_cli_help},
     {"version", "", "Prints the version.", NULL, 0, hc_cli_version},
 };
@@ -38,16 +57,24 @@ const struct hc_command *hc_command_named(const char *name)
         found = hc_commands[i];
         if (found.options == hc_run_options)
             found.option_count = hc_run_option_count;
-        else if (found.options == hc_task_options)
-            found.option_count = hc_task_option_count;
         else if (found.options == hc_predicates_options)
             found.option_count = hc_predicates_option_count;
         else if (found.options == hc_runtimes_options)
             found.option_count = hc_runtimes_option_count;
         else if (found.options == hc_eval_options_table)
             found.option_count = hc_eval_options_fill();
+        else if (found.options == hc_policy_options)
+            found.option_count = hc_policy_option_count;
+        else if (found.options == hc_task_options)
+            found.option_count = hc_task_option_count;
+        else if (found.options == hc_redteam_options_table)
+            found.option_count = hc_redteam_option_count;
+        else if (found.options == hc_bench_options_table)
+            found.option_count = hc_bench_option_count;
         else if (found.options == hc_doctor_options)
             found.option_count = hc_doctor_option_count;
+        else if (found.options == hc_completion_options)
+            found.option_count = hc_completion_option_count;
         return &found;
     }
     return NULL;

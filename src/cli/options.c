@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -121,14 +123,20 @@ void hc_print_help(const struct hc_command *command)
     }
 }
 
+/* Whatever is quoted in it (names, errors of a program): one line, nothing that a terminal obeys. */
 void hc_say(const char *format, ...)
 {
+    char raw[2048], text[8 * sizeof raw];
     va_list args;
-    (void)fputs("hotcell: ", stderr);
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    int n = vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    (void)fputc('\n', stderr);
+    size_t length = n < 0 ? 0 : (size_t)n < sizeof raw ? (size_t)n : sizeof raw - 1;
+    for (size_t i = 0; i < length; i++)
+        if (raw[i] == '\n' || raw[i] == '\t')
+            raw[i] = ' ';
+    length = hc_escape_visible((const uint8_t *)raw, length, text, sizeof text);
+    (void)fprintf(stderr, "hotcell: %.*s\n", (int)length, text);
 }
 
 bool hc_colours(int fd)

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/quantity.h"
 #include "base/yaml.h"
+#include "cell/limits.h"
 #include "cli/cli.h"
 #include "flow/accept.h"
 
@@ -19,6 +20,8 @@
 enum option_index {
     OPTION_LANGUAGE,
     OPTION_CODE,
+    OPTION_FLAG,
+    OPTION_RUNTIMES,
     OPTION_FILE,
     OPTION_STDIN,
     OPTION_ENV,
@@ -49,6 +52,7 @@ enum option_index {
     OPTION_WARM,
     OPTION_MIN_GRADE,
     OPTION_ALLOW,
+    OPTION_REDACT,
     OPTION_JSON,
     OPTION_STORE,
     OPTION_HELP,
@@ -59,6 +63,8 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_LANGUAGE] = {"language", 'l', "NAME[@VERSION]",
                          "language (default: by file ending, else python)"},
     [OPTION_CODE] = {"code", 'c', "TEXT", "the program itself"},
+    [OPTION_FLAG] = {"flag", 0, "FLAG", "flag for the compile step, if the language allows it; repeatable"},
+    [OPTION_RUNTIMES] = {"runtimes", 0, "DIR", "one more folder with manifests of languages"},
     [OPTION_FILE] = {"file", 0, "HOST[:NAME]",
                      "input file or folder, copied in read-only; repeatable; 256M in all"},
     [OPTION_STDIN] = {"stdin", 0, "FILE",
@@ -82,7 +88,8 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_ARTIFACTS] = {"artifacts", 0, "SIZE", "bytes of all exported files (40M)"},
     [OPTION_ARTIFACT_SIZE] = {"artifact-size", 0, "SIZE", "bytes of one exported file (5M)"},
     [OPTION_ARTIFACT_COUNT] = {"artifact-count", 0, "N", "number of exported files (20)"},
-    [OPTION_PROFILE] = {"profile", 0, "NAME", "named policy (standard)"},
+    [OPTION_PROFILE] = {"profile", 0, "NAME|FILE",
+                        "policy: standard, pal, data, judge, plugin, or a file (standard)"},
     [OPTION_NETWORK] = {"network", 0, "none", "own loopback and nothing else; the only choice so far"},
     [OPTION_OUT] = {"out", 0, "DIR", "export the files that the run made to DIR, all or none"},
     [OPTION_COLLECT] = {"collect", 0, "GLOB", "which new or changed files count as artifacts (all)"},
@@ -96,6 +103,7 @@ const struct hc_option hc_run_options[OPTION_COUNT] = {
     [OPTION_WARM] = {"warm", 0, NULL, "refuse if no warm cell is there"},
     [OPTION_MIN_GRADE] = {"min-grade", 0, "A|B|C|D", "refuse when fewer layers hold (B)"},
     [OPTION_ALLOW] = {"allow", 0, "LAYER", "accept that this layer is absent; repeatable"},
+    [OPTION_REDACT] = {"redact", 0, "PATTERN", "scrub what matches from the record's output; repeatable"},
     [OPTION_JSON] = {"json", 0, NULL, "print one JSON document, the record, and nothing else"},
     [OPTION_STORE] = {"store", 0, "DIR|none", "where records go ($XDG_STATE_HOME/hotcell)"},
     [OPTION_HELP] = {"help", 'h', NULL, "show this help"},
@@ -113,10 +121,7 @@ static int set_limit(struct hc_spec *spec, enum hc_limit limit, const char *valu
 {
     const struct hc_limit_row *row = &hc_limits[limit];
     uint64_t number = 0;
-    int outcome = row->unit == HC_UNIT_BYTES        ? hc_parse_bytes(value, &number)
-                  : row->unit == HC_UNIT_US         ? hc_parse_duration_us(value, &number)
-                  : row->unit == HC_UNIT_MILLI_CPUS ? hc_parse_milli(value, &number)
-                                                    : hc_parse_count(value, &number);
+    int outcome = hc_limit_parse(limit, value, &number);
     if (outcome != HC_QUANTITY_OK) {
         (void)hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s '%.60s': %s", row->flag, value,
                         hc_quantity_reason(outcome));
@@ -177,7 +182,7 @@ static int expect_number(struct hc_run_request *request, const char *text, struc
                                    relative ? "rel" : "abs", relative ? tolerance / 100 : tolerance));
 }
 
-static int accept_file(struct hc_run_request *request, const char *path, struct hc_refusal *refusal)
+int hc_run_accept_file(struct hc_run_request *request, const char *path, struct hc_refusal *refusal)
 {
     hc_autofree uint8_t *data = NULL;
     size_t bytes = 0, i;
@@ -285,6 +290,10 @@ static int take_option(struct hc_run_request *request, int option, const char *v
         return hc_option_text(&spec->language, value);
     case OPTION_CODE:
         return set_code(spec, value, refusal);
+    case OPTION_FLAG:
+        return hc_spec_add_flag(spec, value, refusal);
+    case OPTION_RUNTIMES:
+        return hc_cli_set_runtimes(&request->runtimes, value, refusal);
     case OPTION_FILE:
         return hc_run_add_files(spec, value, refusal);
     case OPTION_STDIN:
@@ -305,7 +314,7 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     case OPTION_EXPECT_NUMBER:
         return expect_number(request, value, refusal);
     case OPTION_ACCEPT:
-        return accept_file(request, value, refusal);
+        return hc_run_accept_file(request, value, refusal);
     case OPTION_DETERMINISTIC:
         return deterministic(spec, value, refusal);
     case OPTION_COLD:
@@ -318,6 +327,8 @@ static int take_option(struct hc_run_request *request, int option, const char *v
         return set_grade(spec, value, refusal);
     case OPTION_ALLOW:
         return allow_layer(spec, value, refusal);
+    case OPTION_REDACT:
+        return hc_spec_add_redact(spec, value, refusal);
     case OPTION_STORE:
         return value[0] != '\0' ? hc_option_text(&request->store, value)
                                 : bad(refusal, "store", value, "wanted a folder or none");
@@ -330,6 +341,16 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     default:
         return 0;
     }
+}
+
+/* A folder that is not there would be overlooked. */
+int hc_cli_set_runtimes(char **slot, const char *value, struct hc_refusal *refusal)
+{
+    struct stat info;
+    if (stat(value, &info) != 0)
+        return bad(refusal, "runtimes", value, strerror(errno));
+    return S_ISDIR(info.st_mode) ? hc_option_text(slot, value)
+                                 : bad(refusal, "runtimes", value, "is no folder");
 }
 
 /* The program: FILE, "-" for standard input, or nothing when -c was given. */
@@ -421,6 +442,7 @@ void hc_run_request_done(struct hc_run_request *request)
     hc_spec_done(&request->spec);
     free(request->out);
     free(request->store);
+    free(request->runtimes);
     json_decref(request->predicates);
     memset(request, 0, sizeof *request);
 }

@@ -2,9 +2,11 @@
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
-#include "cli/run.h"
+#include "base/utf8.h"
+#include "cli/request.h"
 #include "flow/accept.h"
 #include "flow/engine.h"
+#include "flow/keep.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -60,6 +62,18 @@ static int limit_of_cause(enum hc_cause cause)
     return -1;
 }
 
+/* What the program said is somebody else's text: nothing of it may steer a terminal. */
+static void say_error(const char *status, const struct hc_verdict *v, const struct hc_diagnosis *diagnosis)
+{
+    const char *words = diagnosis->type[0] != '\0' ? diagnosis->type : diagnosis->message;
+    char shown[8 * sizeof diagnosis->message], line[32] = "";
+    size_t n = hc_escape_visible((const uint8_t *)words, strlen(words), shown, sizeof shown - 1);
+    shown[n] = '\0';
+    if (diagnosis->line > 0)
+        (void)snprintf(line, sizeof line, ", line %ld", diagnosis->line);
+    hc_say("%s: exit code %d%s%s%s", status, v->exit_code, line, n > 0 ? ": " : "", shown);
+}
+
 static void say_ending(const struct hc_job *job)
 {
     const struct hc_verdict *v = &job->verdict;
@@ -73,8 +87,7 @@ static void say_ending(const struct hc_job *job)
         limit_text(job, (enum hc_limit)limit_of_cause(v->cause), limit);
         hc_say("%s: %s (%s)", status, hc_causes[v->cause].meaning, limit);
     } else if (job->diagnosis.found && v->exit_code >= 0) {
-        hc_say("%s: exit code %d, line %ld: %s", status, v->exit_code, job->diagnosis.line,
-               job->diagnosis.type);
+        say_error(status, v, &job->diagnosis);
     } else if (v->signal > 0) {
         hc_say("%s: signal %d (%s)", status, v->signal, strsignal(v->signal));
     } else if (v->exit_code >= 0) {
@@ -104,11 +117,9 @@ static void say_rest(const struct hc_job *job, bool predicates)
 
 /* ---- store and answer ---- */
 
-static int open_store(const struct hc_run_request *request, struct hc_store **ret_store,
-                      struct hc_refusal *refusal)
+static int open_store(const char *folder, struct hc_store **ret_store, struct hc_refusal *refusal)
 {
     char message[256] = "";
-    hc_autofree char *folder = request->store != NULL ? strdup(request->store) : hc_store_default_folder();
     if (folder != NULL && strcmp(folder, "none") == 0)
         return 0;
     if (folder == NULL)
@@ -118,26 +129,6 @@ static int open_store(const struct hc_run_request *request, struct hc_store **re
     return error < 0 ? hc_refuse(refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s",
                                  folder, message)
                      : 0;
-}
-
-static json_t *answer_of(struct hc_job *job, struct hc_store *store)
-{
-    char message[256] = "";
-    json_t *record = hc_record_make(job);
-    if (record == NULL || store == NULL)
-        return record;
-    int error = hc_store_append(store, record, message);
-    if (error == 0)
-        return record;
-    /* What can't be recorded did not happen as far as anybody can prove: the answer is a fault that says so.
-     */
-    json_decref(record);
-    job->verdict = (struct hc_verdict){
-        .state = HC_STATE_FAULT, .status = HC_STATUS_FAULT, .cause = HC_CAUSE_HOST, .exit_code = -1};
-    job->outcome.failure = (struct hc_setup_failure){.stage = HC_STAGE_RECORD, .error = error};
-    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s",
-                   message);
-    return hc_record_make(job);
 }
 
 static int print_record(const json_t *record)
@@ -159,11 +150,15 @@ static int cancel_descriptor(void)
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run_job(struct hc_run_request *request, struct hc_job *job, struct hc_engine **ret_engine)
+static int run_job(struct hc_run_request *request, const char *folder, struct hc_job *job,
+                   struct hc_engine **ret_engine)
 {
     struct hc_engine *engine = NULL;
     struct hc_problem problem = {0};
-    struct hc_engine_options options = {.allow_layers = request->spec.allow_layers};
+    struct hc_engine_options options = {.allow_layers = request->spec.allow_layers,
+                                        .warm_cells = request->spec.warmth == HC_WARMTH_WARM ? 1 : 0,
+                                        .store = folder,
+                                        .runtimes = request->runtimes};
 #ifdef HC_FAULTS
     const char *faults = getenv("HOTCELL_FAULT"); /* PROGRAM:N */
     if (faults != NULL)
@@ -215,10 +210,11 @@ int hc_cli_run(int argc, char **argv)
         hc_print_help(hc_command_named("run"));
         return 0;
     }
+    hc_autofree char *folder = request.store != NULL ? strdup(request.store) : hc_store_default_folder();
     if (error == 0)
-        error = open_store(&request, &store, &job->refusal);
+        error = open_store(folder, &store, &job->refusal);
     if (error == 0)
-        error = run_job(&request, job, &engine);
+        error = run_job(&request, folder, job, &engine);
     else if (error == HC_REFUSED)
         hc_job_refuse(job);
     if (job->spec.profile ==
@@ -228,7 +224,7 @@ int hc_cli_run(int argc, char **argv)
         request.spec.stdin_fd = -1;
     }
     bool predicates = request.predicates != NULL;
-    json_t *record = error >= 0 ? answer_of(job, store) : NULL;
+    json_t *record = error >= 0 ? hc_record_keep(job, request.predicates, store) : NULL;
     int code = exit_code(job, predicates);
     if (record == NULL || (request.json && print_record(record) < 0)) {
         hc_say(record == NULL ? "out of memory" : "the record can't be written to standard output");
@@ -245,30 +241,4 @@ int hc_cli_run(int argc, char **argv)
     hc_job_done(job);
     free(job);
     return code;
-}
-
-int hc_run_for_task(struct hc_run_request *request, struct hc_job *job, const char *folder,
-                    json_t **ret_record)
-{
-    struct hc_store *store = NULL;
-    struct hc_engine *engine = NULL;
-    char message[256] = "";
-    int error = hc_store_open(folder, &store, message);
-    if (error < 0) {
-        error = hc_refuse(&job->refusal, HC_CAUSE_HOST, "store", "records can't be kept in %.200s: %.200s",
-                          folder, message);
-        hc_job_refuse(job);
-    } else {
-        request->json = true; /* nothing passes live: an attempt gets its diagnosis only */
-        error = run_job(request, job, &engine);
-    }
-    if (job->spec.profile == NULL) { /* never got to the engine */
-        job->spec = request->spec;
-        memset(&request->spec, 0, sizeof request->spec);
-        request->spec.stdin_fd = -1;
-    }
-    *ret_record = error >= 0 ? answer_of(job, store) : NULL;
-    hc_store_close(store);
-    hc_engine_close(engine);
-    return error >= 0 ? 0 : error;
 }

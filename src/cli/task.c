@@ -1,643 +1,414 @@
-/* `hotcell task`: a goal that programs are tried at, within a budget. */
 #include "cli/cli.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "cli/request.h"
-#include "cli/run.h"
 #include "flow/engine.h"
-#include "flow/task.h"
+#include "flow/keep.h"
 #include "store/store.h"
-#include "store/tasks.h"
+#include "task/task.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define GOAL_BYTES_MAX     8192
-#define FEEDBACK_BYTES_MAX (64ull * 1024)
-#define ATTEMPTS_MAX       1000
-#define LISTED_MAX         1000
-#define HAND_OVER          126
-
-/* ---- options ---- */
-
 enum {
-    NEW_GOAL,
-    NEW_RETRIES,
-    NEW_WALL,
-    NEW_TOTAL,
-    NEW_OVERHEAD,
-    NEW_FEEDBACK,
-    NEW_ACCEPT,
-    NEW_STDOUT,
-    NEW_NUMBER,
-    NEW_STORE,
-    NEW_JSON,
-    NEW_HELP,
-    NEW_COUNT
-};
-static const struct hc_option new_options[NEW_COUNT] = {
-    [NEW_GOAL] = {"goal", 0, "TEXT", "what is to be done, for people"},
-    [NEW_RETRIES] = {"retries", 0, "N", "attempts after the first one (3)"},
-    [NEW_WALL] = {"wall", 0, "TIME", "time of one attempt, all its cells together (30s)"},
-    [NEW_TOTAL] = {"wall-total", 0, "TIME", "time in all (what the others add up to)"},
-    [NEW_OVERHEAD] = {"overhead", 0, "TIME", "queue and start-up of all attempts (12s)"},
-    [NEW_FEEDBACK] = {"feedback", 0, "SIZE", "text of the program that an answer may hold (2K)"},
-    [NEW_ACCEPT] = {"accept", 0, "FILE", "predicates, as of hotcell run"},
-    [NEW_STDOUT] = {"expect-stdout", 0, "FILE", "likewise"},
-    [NEW_NUMBER] = {"expect-number", 0, "N[~TOL]", "likewise"},
-    [NEW_STORE] = {"store", 0, "DIR", "where tasks and records are ($XDG_STATE_HOME/hotcell)"},
-    [NEW_JSON] = {"json", 0, NULL, "print one JSON document"},
-    [NEW_HELP] = {"help", 'h', NULL, "show this help"},
+    OPTION_GOAL,
+    OPTION_ACCEPT,
+    OPTION_ATTEMPTS,
+    OPTION_WALL,
+    OPTION_WALL_TOTAL,
+    OPTION_STARTUP,
+    OPTION_FEEDBACK,
+    OPTION_LANGUAGE,
+    OPTION_PROFILE,
+    OPTION_STORE,
+    OPTION_JSON,
+    OPTION_HELP,
+    OPTION_COUNT
 };
 
-enum { SHOW_STORE, SHOW_JSON, SHOW_HELP, SHOW_COUNT };
-static const struct hc_option show_options[SHOW_COUNT] = {
-    [SHOW_STORE] = {"store", 0, "DIR", "where tasks and records are ($XDG_STATE_HOME/hotcell)"},
-    [SHOW_JSON] = {"json", 0, NULL, "print one JSON document"},
-    [SHOW_HELP] = {"help", 'h', NULL, "show this help"},
+const struct hc_option hc_task_options[OPTION_COUNT] = {
+    [OPTION_GOAL] = {"goal", 0, "TEXT", "new: what is to be reached"},
+    [OPTION_ACCEPT] = {"accept", 0, "FILE", "new: the predicates that decide, as for run"},
+    [OPTION_ATTEMPTS] = {"attempts", 0, "N", "new: attempts in all (4: one and three retries)"},
+    [OPTION_WALL] = {"wall", 0, "TIME", "new: time of each attempt (30s)"},
+    [OPTION_WALL_TOTAL] = {"wall-total", 0, "TIME", "new: time of all attempts together (the worst case)"},
+    [OPTION_STARTUP] = {"startup", 0, "TIME", "new: allowed for waiting and start-up (12s)"},
+    [OPTION_FEEDBACK] = {"feedback", 0, "SIZE", "new: most bytes of an answer's diagnosis (2K)"},
+    [OPTION_LANGUAGE] = {"language", 'l', "NAME[@VERSION]", "new: language of the attempts (python)"},
+    [OPTION_PROFILE] = {"profile", 0, "NAME|FILE", "new: policy of the attempts (standard)"},
+    [OPTION_STORE] = {"store", 0, "DIR", "where tasks and records lie ($XDG_STATE_HOME/hotcell)"},
+    [OPTION_JSON] = {"json", 0, NULL, "print one JSON document"},
+    [OPTION_HELP] = {"help", 'h', NULL, "show this help"},
 };
+const size_t hc_task_option_count = OPTION_COUNT;
 
-static int task_new(int argc, char **argv), task_try(int argc, char **argv), task_show(int argc, char **argv),
-    task_list(int argc, char **argv);
-
-static const struct hc_command commands[] = {
-    {"task new", "[options] --accept FILE", "Makes a task: predicates and a budget. Prints its id.",
-     new_options, NEW_COUNT, task_new},
-    {"task try", "ID [options of hotcell run] [FILE | -c CODE | -] [-- ARG...]",
-     "Runs a program as one attempt, and says what it needs to know to do better.", NULL, 0, task_try},
-    {"task show", "ID [--json]", "Shows a task and its attempts.", show_options, SHOW_COUNT, task_show},
-    {"task list", "[--json]", "Lists tasks, the newest first.", show_options, SHOW_COUNT, task_list},
-};
-
-const struct hc_option hc_task_options[] = {{"help", 'h', NULL, "show this help"}};
-const size_t hc_task_option_count = 1;
-
-static void print_overview(void)
-{
-    printf(
-        "Usage: hotcell task new|try|show|list ...\n\n"
-        "A task is a goal with predicates and a budget. Each attempt is a run with a record of its own.\n\n");
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        printf("  hotcell %s %s\n      %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
-    printf("\n`hotcell task new --help` and so on tell more.\n");
-}
-
-int hc_cli_task(int argc, char **argv)
-{
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_overview();
-        return argc < 2 ? 125 : 0;
-    }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name + strlen("task ")) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    hc_say("task %.60s: there are new, try, show and list", argv[1]);
-    return 125;
-}
-
-/* ---- answers ---- */
-
-static bool wants_json(int argc, char **argv)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--json") == 0)
-            return true;
-    return false;
-}
-
-/* An answer in JSON, also of errors. Takes the document. */
-static int answer(json_t *document, int code)
-{
-    bool printed = document != NULL && json_dumpf(document, stdout, JSON_INDENT(2)) == 0 &&
-                   putchar('\n') != EOF && fflush(stdout) == 0;
-    json_decref(document);
-    return printed ? code : 125;
-}
-
-static int refuse(bool json, const char *field, const char *message)
-{
-    if (json)
-        return answer(json_pack("{s:s, s:s, s:{s:s, s:s}}", "schema", "hotcell.task/1", "state", "refused",
-                                "error", "field", field, "message", message),
-                      125);
-    hc_say("%s", message);
-    return 125;
-}
-
-static int open_tasks(const char *folder, struct hc_tasks **ret_tasks, char **ret_folder, char message[256])
-{
-    hc_autofree char *place = folder != NULL ? strdup(folder) : hc_store_default_folder();
-    if (place == NULL || strcmp(place, "none") == 0) {
-        (void)snprintf(message, 256, "a task needs a place where it is kept: --store DIR");
-        return -EINVAL;
-    }
-    int error = hc_tasks_open(place, ret_tasks, message);
-    if (error == 0 && ret_folder != NULL)
-        *ret_folder = hc_take_pointer(&place);
-    return error;
-}
-
-static void say_time(uint64_t us, char out[32])
-{
-    hc_format_duration(us >= 1000000 ? us / 1000000 * 1000000 : us, out);
-}
-
-/* ---- new ---- */
-
-struct new_task {
-    const char *goal, *store;
+struct request {
     bool json, help;
+    const char *verb, *id, *goal, *accept, *language, *profile, *store;
     struct hc_task_budget budget;
-    uint64_t retries;
-    char *run_arguments[32]; /* what is read as by hotcell run */
-    int run_argument_count;
+    char **rest; /* of `try`: what run would take */
+    int rest_count;
 };
 
-static const char *set_quantity(struct new_task *task, int option, const char *value, char message[256])
+static int fail(const struct request *request, int code, const char *field, const char *message)
 {
-    uint64_t *slot = option == NEW_RETRIES    ? &task->retries
-                     : option == NEW_WALL     ? &task->budget.wall_us
-                     : option == NEW_TOTAL    ? &task->budget.total_us
-                     : option == NEW_OVERHEAD ? &task->budget.overhead_us
-                                              : &task->budget.feedback_bytes;
-    bool none = (option == NEW_RETRIES && strcmp(value, "0") == 0) ||
-                (option == NEW_OVERHEAD && strcmp(value, "0s") == 0);
-    int outcome = option == NEW_RETRIES    ? hc_parse_count(value, slot)
-                  : option == NEW_FEEDBACK ? hc_parse_bytes(value, slot)
-                                           : hc_parse_duration_us(value, slot);
-    if (none) {
-        *slot = 0;
-        return NULL;
+    if (request->json) {
+        json_t *document =
+            json_pack("{s:s, s:s, s:s, s:s, s:s}", "state", "refused", "status", "refused", "cause",
+                      code == 126 ? "client" : "field", "field", field, "message", message);
+        (void)json_dumpf(document, stdout, JSON_INDENT(1));
+        (void)putchar('\n');
+        json_decref(document);
+    } else {
+        hc_say("refused: %s", message);
     }
-    (void)snprintf(message, 256, "--%s '%.60s': %s", new_options[option].name, value,
-                   hc_quantity_reason(outcome));
-    if (outcome != HC_QUANTITY_OK)
-        return new_options[option].name;
-    (void)snprintf(message, 256, "--%s %.60s: more than is taken", new_options[option].name, value);
-    if ((option == NEW_RETRIES && *slot >= ATTEMPTS_MAX) ||
-        (option == NEW_FEEDBACK && *slot > FEEDBACK_BYTES_MAX) ||
-        (option == NEW_WALL && *slot > hc_limits[HC_LIMIT_WALL].max_value))
-        return new_options[option].name;
-    return NULL;
-}
-
-/* NULL, or the field that is wrong. */
-static const char *take_new_option(struct new_task *task, int option, const char *value, char message[256])
-{
-    static const char *const names[] = {
-        [NEW_ACCEPT] = "--accept", [NEW_STDOUT] = "--expect-stdout", [NEW_NUMBER] = "--expect-number"};
-    switch (option) {
-    case NEW_GOAL:
-        task->goal = value;
-        (void)snprintf(message, 256, "--goal: at most %d bytes of UTF-8 text", GOAL_BYTES_MAX);
-        return strlen(value) <= GOAL_BYTES_MAX ? NULL : "goal";
-    case NEW_ACCEPT:
-    case NEW_STDOUT:
-    case NEW_NUMBER:
-        (void)snprintf(message, 256, "%s: given too often", names[option]);
-        if (task->run_argument_count + 2 > 24)
-            return names[option] + 2;
-        task->run_arguments[task->run_argument_count++] = (char *)(uintptr_t)names[option];
-        task->run_arguments[task->run_argument_count++] = (char *)(uintptr_t)value;
-        return NULL;
-    case NEW_STORE:
-        task->store = value;
-        return NULL;
-    case NEW_JSON:
-        return NULL;
-    case NEW_HELP:
-        task->help = true;
-        return NULL;
-    default:
-        return set_quantity(task, option, value, message);
-    }
-}
-
-static const char *parse_new(int argc, char **argv, struct new_task *task, char message[256])
-{
-    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
-    const char *value, *wrong = NULL;
-    task->run_arguments[task->run_argument_count++] = (char *)(uintptr_t) "run";
-    for (int option; wrong == NULL && !task->help &&
-                     (option = hc_option_next(&commands[0], &arguments, &value, message)) != HC_OPTION_END;) {
-        if (option == HC_OPTION_OPERAND)
-            (void)snprintf(message, 256, "'%.100s': task new takes options only",
-                           arguments.argv[arguments.at]);
-        wrong = option < 0 ? "arguments" : take_new_option(task, option, value, message);
-    }
-    task->budget.attempts = 1 + task->retries;
-    return wrong;
-}
-
-static int show_new(const struct new_task *task, const char *id, json_t *stored)
-{
-    char wall[32], overhead[32], worst[32];
-    json_t *summary = hc_task_summary(stored);
-    if (task->json)
-        return answer(summary, 0);
-    hc_format_duration(task->budget.wall_us, wall);
-    hc_format_duration(task->budget.overhead_us, overhead);
-    hc_format_duration(hc_task_worst_case_us(&task->budget), worst);
-    printf("%s\n", id);
-    (void)fprintf(stderr,
-                  "hotcell: %llu attempts of %s and %s for queue and start-up: %s in the worst case\n",
-                  (unsigned long long)task->budget.attempts, wall, overhead, worst);
-    json_decref(summary);
-    return fflush(stdout) == 0 ? 0 : 125;
-}
-
-static int store_new(const struct new_task *task, const json_t *predicates)
-{
-    char message[256] = "";
-    struct hc_tasks *tasks = NULL;
-    hc_autofree struct hc_job *named = calloc(1, sizeof *named);
-    char id[64];
-    json_t *document, *stored = NULL;
-    if (named == NULL)
-        return 125;
-    hc_job_begin(named); /* for a name that nobody has, and the time */
-    (void)snprintf(id, sizeof id, "task-%s", strchr(named->id, '-') + 1);
-    int error = open_tasks(task->store, &tasks, NULL, message);
-    document = error == 0 ? hc_task_document(task->goal, &task->budget, predicates) : NULL;
-    if (error == 0)
-        error = document != NULL ? hc_tasks_add(tasks, id, named->created_at, document, message) : -EILSEQ;
-    if (error == 0)
-        error = hc_tasks_get(tasks, id, &stored, message);
-    if (error == -EILSEQ)
-        (void)snprintf(message, sizeof message, "--goal: is not UTF-8 text");
-    int code = error < 0 ? refuse(task->json, error == -EILSEQ ? "goal" : "store",
-                                  message[0] != '\0' ? message : strerror(-error))
-                         : show_new(task, id, stored);
-    json_decref(document);
-    json_decref(stored);
-    hc_tasks_close(tasks);
     return code;
 }
 
-static int task_new(int argc, char **argv)
+static void print_json(json_t *document)
 {
-    struct new_task task = {
-        .json = wants_json(argc, argv),
-        .retries = 3,
-        .budget = {
-            .wall_us = 30000000, .overhead_us = 12000000, .total_us = UINT64_MAX, .feedback_bytes = 2048}};
-    char message[256] = "";
-    struct hc_run_request request = {0};
-    struct hc_refusal refusal = {0};
-    const char *wrong = parse_new(argc, argv, &task, message);
-    if (task.help) {
-        hc_print_help(&commands[0]);
+    (void)json_dumpf(document, stdout, JSON_INDENT(1));
+    (void)putchar('\n');
+    json_decref(document);
+}
+
+/* ---- arguments ---- */
+
+static int take_quantity(const char *flag, int outcome, const char *value, const uint64_t *got, uint64_t most,
+                         char message[256])
+{
+    if (outcome == HC_QUANTITY_OK && *got >= 1 && *got <= most)
+        return 0;
+    (void)snprintf(message, 256, "--%s %.60s: %s", flag, value,
+                   outcome != HC_QUANTITY_OK ? hc_quantity_reason(outcome) : "is out of bounds");
+    return -1;
+}
+
+static int take(struct request *request, int option, const char *value, char message[256])
+{
+    struct hc_task_budget *budget = &request->budget;
+    const char *flag = hc_task_options[option].name;
+    const uint64_t day = 86400ull * 1000000;
+    switch (option) {
+    case OPTION_GOAL:
+        request->goal = value;
+        return 0;
+    case OPTION_ACCEPT:
+        request->accept = value;
+        return 0;
+    case OPTION_ATTEMPTS:
+        return take_quantity(flag, hc_parse_count(value, &budget->attempts), value, &budget->attempts, 1000,
+                             message);
+    case OPTION_WALL:
+        return take_quantity(flag, hc_parse_duration_us(value, &budget->wall_us), value, &budget->wall_us,
+                             day, message);
+    case OPTION_WALL_TOTAL:
+        return take_quantity(flag, hc_parse_duration_us(value, &budget->total_us), value, &budget->total_us,
+                             30 * day, message);
+    case OPTION_STARTUP:
+        return take_quantity(flag, hc_parse_duration_us(value, &budget->startup_us), value,
+                             &budget->startup_us, day, message);
+    case OPTION_FEEDBACK:
+        return take_quantity(flag, hc_parse_bytes(value, &budget->feedback_bytes), value,
+                             &budget->feedback_bytes, 1u << 20, message);
+    case OPTION_LANGUAGE:
+        request->language = value;
+        return 0;
+    case OPTION_PROFILE:
+        request->profile = value;
+        return 0;
+    case OPTION_STORE:
+        request->store = value;
+        return 0;
+    case OPTION_JSON:
+        request->json = true;
+        return 0;
+    default:
+        request->help = true;
         return 0;
     }
-    if (wrong != NULL)
-        return refuse(task.json, wrong, message);
-    task.budget.total_us = hc_task_worst_case_us(&task.budget);
-    task.run_arguments[task.run_argument_count++] = (char *)(uintptr_t) "--code";
-    task.run_arguments[task.run_argument_count++] = (char *)(uintptr_t) "-";
-    int error = hc_run_request_parse(task.run_argument_count, task.run_arguments, &request, &refusal);
-    int code = error != 0 ? refuse(task.json, refusal.field, refusal.message)
-               : request.predicates == NULL
-                   ? refuse(task.json, "accept", "a task needs a predicate: --accept FILE")
-                   : store_new(&task, request.predicates);
-    hc_run_request_done(&request);
+}
+
+static int parse(int argc, char **argv, struct request *request, char message[256])
+{
+    const struct hc_command *command = hc_command_named("task");
+    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
+    const char *value;
+    for (int i = 1; i < argc; i++)
+        request->json = request->json || strcmp(argv[i], "--json") == 0;
+    for (;;) {
+        /* After `try ID` everything is as for run. */
+        if (request->id != NULL && strcmp(request->verb, "try") == 0) {
+            request->rest = argv + arguments.at;
+            request->rest_count = argc - arguments.at;
+            return 0;
+        }
+        int option = hc_option_next(command, &arguments, &value, message);
+        if (option == HC_OPTION_END && arguments.at >= argc)
+            return 0;
+        if (option == HC_OPTION_BAD)
+            return -1;
+        if (option >= 0) {
+            if (take(request, option, value, message) != 0)
+                return -1;
+            continue;
+        }
+        if (request->id != NULL) {
+            (void)snprintf(message, 256, "'%.100s': one task at a time", argv[arguments.at]);
+            return -1;
+        }
+        *(request->verb == NULL ? &request->verb : &request->id) = argv[arguments.at++];
+    }
+}
+
+/* ---- new, show, list ---- */
+
+static void add_worst(json_t *document, const struct hc_task *task)
+{
+    const json_t *budget = json_object_get(task->state, "budget");
+    struct hc_task_budget b = {.attempts = (uint64_t)json_integer_value(json_object_get(budget, "attempts")),
+                               .wall_us = (uint64_t)json_integer_value(json_object_get(budget, "wall_us")),
+                               .startup_us =
+                                   (uint64_t)json_integer_value(json_object_get(budget, "startup_us"))};
+    (void)json_object_set_new(document, "worst_case_us", json_integer((json_int_t)hc_task_worst_us(&b)));
+}
+
+static int print_task(const struct request *request, const struct hc_task *task)
+{
+    json_t *document = json_deep_copy(task->state), *attempt;
+    size_t i;
+    /* Whoever may look at a task may be the one who tries: the answers stay in the file. */
+    json_t *kinds = json_array(), *predicate;
+    json_array_foreach(json_object_get(document, "predicates"), i, predicate)
+    {
+        (void)json_array_append(kinds, json_object_get(predicate, "kind"));
+    }
+
+    (void)json_object_set_new(document, "predicates", kinds);
+    add_worst(document, task);
+    if (request->json) {
+        print_json(document);
+        return 0;
+    }
+    const json_t *budget = json_object_get(document, "budget");
+    char worst[32], wall[32];
+    hc_format_duration((uint64_t)json_integer_value(json_object_get(document, "worst_case_us")), worst);
+    hc_format_duration((uint64_t)json_integer_value(json_object_get(budget, "wall_us")), wall);
+    printf("%s  %s\n%s\n%lld attempts of %s each; worst case %s\n", task->id,
+           json_string_value(json_object_get(document, "state")),
+           json_string_value(json_object_get(document, "goal")),
+           (long long)json_integer_value(json_object_get(budget, "attempts")), wall, worst);
+    json_array_foreach(json_object_get(document, "attempts"), i, attempt)
+    {
+        const char *run = json_string_value(json_object_get(attempt, "run")),
+                   *status = json_string_value(json_object_get(attempt, "status"));
+        printf("  %zu. %s  %s%s\n", i + 1, run != NULL ? run : "under way, or it never came back",
+               status != NULL ? status : "",
+               json_is_true(json_object_get(attempt, "accepted")) ? ", accepted" : "");
+    }
+    json_decref(document);
+    return 0;
+}
+
+static int new_task(const struct request *request, const char *folder)
+{
+    struct hc_run_request run = {0};
+    struct hc_refusal refusal = {0};
+    struct hc_task *task = NULL;
+    if (request->goal == NULL || request->accept == NULL)
+        return fail(request, 125, "goal", "a new task wants --goal TEXT and --accept FILE");
+    int error = hc_run_accept_file(&run, request->accept, &refusal);
+    if (error == 0)
+        error = hc_task_new(folder, request->goal, request->language != NULL ? request->language : "python",
+                            request->profile != NULL ? request->profile : "standard", run.predicates,
+                            &request->budget, &task);
+    json_decref(run.predicates);
+    if (error != 0)
+        return fail(request, 125, "accept", error > 0 ? refusal.message : strerror(-error));
+    int code = print_task(request, task);
+    hc_task_close(task);
     return code;
+}
+
+static int list_tasks(const struct request *request, const char *folder)
+{
+    json_t *list = hc_task_list(folder), *row;
+    size_t i;
+    if (request->json) {
+        print_json(list);
+        return 0;
+    }
+    json_array_foreach(list, i, row)
+    {
+        printf("%-20s %-10s %lld of %lld  %s\n", json_string_value(json_object_get(row, "id")),
+               json_string_value(json_object_get(row, "state")),
+               (long long)json_integer_value(json_object_get(row, "used")),
+               (long long)json_integer_value(json_object_get(row, "attempts")),
+               json_string_value(json_object_get(row, "goal")));
+    }
+
+    json_decref(list);
+    return 0;
 }
 
 /* ---- try ---- */
 
-static void say_try(const json_t *reply)
+static int parse_program(const struct request *request, const struct hc_task *task,
+                         struct hc_run_request *run, struct hc_refusal *refusal)
 {
-    const json_t *feedback = json_object_get(reply, "feedback"), *error = json_object_get(feedback, "error");
-    const char *acceptance = json_string_value(json_object_get(reply, "acceptance"));
-    const char *type = json_string_value(json_object_get(error, "type"));
-    const char *tail = json_string_value(json_object_get(feedback, "tail"));
-    char left[32], line[32] = "";
+    hc_autofree char **argv = calloc((size_t)request->rest_count + 4, sizeof *argv);
+    int argc = 0;
+    if (argv == NULL)
+        return -ENOMEM;
+    argv[argc++] = (char *)"run";
+    argv[argc++] = (char *)"--language";
+    argv[argc++] = (char *)(uintptr_t)json_string_value(json_object_get(task->state, "language"));
+    for (int i = 0; i < request->rest_count; i++)
+        argv[argc++] = request->rest[i];
+    int error = hc_run_request_parse(argc, argv, run, refusal);
+    if (error == 0 && (run->predicates != NULL || run->out != NULL))
+        error = hc_refuse(refusal, HC_CAUSE_FIELD, "accept",
+                          "what is accepted and exported is the task's, not an attempt's");
+    return error;
+}
+
+static void print_answer(const json_t *answer)
+{
+    const json_t *feedback = json_object_get(answer, "feedback"), *kind;
+    const char *message = json_string_value(json_object_get(feedback, "message")),
+               *type = json_string_value(json_object_get(feedback, "type")),
+               *lines = json_string_value(json_object_get(feedback, "last_lines"));
     size_t i;
-    json_t *row;
-    hc_say("attempt %lld: %s, %s", json_integer_value(json_object_get(reply, "attempt")),
-           json_string_value(json_object_get(feedback, "status")), acceptance);
-    if (json_is_integer(json_object_get(error, "line")))
-        (void)snprintf(line, sizeof line, " in line %lld",
-                       json_integer_value(json_object_get(error, "line")));
-    if (type != NULL)
-        hc_say("%s%s", type, line);
-    json_array_foreach(json_object_get(feedback, "failed"), i, row)
-        hc_say("predicate %lld (%s) %s", json_integer_value(json_object_get(row, "index")),
-               json_string_value(json_object_get(row, "kind")),
-               json_is_null(json_object_get(row, "ok")) ? "could not be judged" : "does not hold");
-    if (tail != NULL && tail[0] != '\0')
-        printf("%s\n", tail);
-    say_time((uint64_t)json_integer_value(json_object_get(reply, "worst_case_left_us")), left);
-    const char *next = json_string_value(json_object_get(reply, "next"));
-    if (strcmp(next, "try again") == 0)
-        hc_say("%lld attempts left, %s in the worst case",
-               json_integer_value(json_object_get(reply, "attempts_left")), left);
-    else if (strcmp(next, "hand over") == 0)
-        hc_say("no attempt is left: hand over to somebody else");
-}
-
-static const char *next_of(const json_t *task)
-{
-    const char *state = hc_task_state(task);
-    return strcmp(state, "accepted") == 0 ? "done" : strcmp(state, "open") == 0 ? "try again" : "hand over";
-}
-
-static json_t *reply_of(const json_t *task, const json_t *record, unsigned attempt)
-{
-    struct hc_task_budget budget = hc_task_budget_of(task);
-    json_t *reply = hc_task_summary(task);
-    json_t *more =
-        json_pack("{s:i, s:O, s:O, s:o, s:s}", "attempt", (int)attempt, "run", json_object_get(record, "id"),
-                  "acceptance", json_object_get(json_object_get(record, "acceptance"), "status"), "feedback",
-                  hc_task_feedback(record, budget.feedback_bytes), "next", next_of(task));
-    if (reply == NULL || more == NULL || json_object_update_new(reply, more) != 0) {
-        json_decref(reply);
-        return NULL;
+    printf("attempt %lld: %s, %s\n", (long long)json_integer_value(json_object_get(answer, "attempt")),
+           json_string_value(json_object_get(answer, "status")),
+           json_is_true(json_object_get(answer, "accepted")) ? "accepted" : "not accepted");
+    if (type != NULL || message != NULL)
+        printf("%s%s%s, line %lld\n", type != NULL ? type : "", type != NULL && message != NULL ? ": " : "",
+               message != NULL ? message : "",
+               (long long)json_integer_value(json_object_get(feedback, "line")));
+    if (lines != NULL)
+        printf("%s%s", lines, lines[strlen(lines) - 1] == '\n' ? "" : "\n");
+    json_array_foreach(json_object_get(feedback, "failed"), i, kind)
+    {
+        printf("%s%s", i == 0 ? "did not hold: " : ", ", json_string_value(kind));
     }
-    return reply;
+
+    printf("%s%lld attempts left, at most %.1f s\n", i > 0 ? "\n" : "",
+           (long long)json_integer_value(json_object_get(answer, "attempts_left")),
+           (double)json_integer_value(json_object_get(answer, "worst_case_left_us")) / 1e6);
 }
 
-/* Past the budget, or done already. */
-static int refuse_more(const json_t *task, bool json)
+static int run_attempt(struct hc_run_request *run, const struct hc_task *task, uint64_t wall_us,
+                       const char *folder, struct hc_store *store, json_t **ret_record)
 {
-    const char *next = next_of(task);
-    bool is_done = strcmp(next, "done") == 0;
-    if (json) {
-        json_t *reply = hc_task_summary(task);
-        (void)json_object_update_new(
-            reply, json_pack("{s:s, s:{s:s, s:s}}", "next", next, "error", "field", "task", "message",
-                             is_done ? "the task is accepted already" : "the budget is spent: hand over"));
-        return answer(reply, HAND_OVER);
-    }
-    hc_say("%s",
-           is_done ? "the task is accepted already" : "the budget is spent: hand over to somebody else");
-    return HAND_OVER;
-}
-
-static int exit_code_of(const json_t *record)
-{
-    const char *status = json_string_value(json_object_get(json_object_get(record, "acceptance"), "status"));
-    const char *state = json_string_value(json_object_get(record, "state"));
-    if (status != NULL && strcmp(status, "accepted") == 0)
-        return 0;
-    bool policy = strcmp(state, "refused") == 0 && hc_task_counts(record);
-    return policy || (status != NULL && strcmp(status, "rejected") == 0) ? 1 : 125;
-}
-
-struct attempt {
-    struct hc_tasks *tasks;
-    const char *id;
-    char *folder;
-    bool json;
-    uint64_t began_us, wall_us;
-    unsigned number;
-};
-
-static void limit_to_budget(const struct attempt *attempt, struct hc_run_request *request, struct hc_job *job)
-{
-    uint64_t *wall_us = &request->spec.limits[HC_LIMIT_WALL];
-    bool asked = request->spec.limit_asked[HC_LIMIT_WALL];
-    if (!asked || *wall_us > attempt->wall_us)
-        *wall_us = attempt->wall_us;
-    request->spec.limit_asked[HC_LIMIT_WALL] = true;
-    job->wall_budget_us = attempt->wall_us;
-    (void)snprintf(job->task_id, sizeof job->task_id, "%s", attempt->id);
-    job->task_attempt = attempt->number;
-}
-
-static int run_attempt(struct attempt *attempt, struct hc_run_request *request, struct hc_job *job,
-                       json_t *task)
-{
-    char message[256] = "";
-    json_t *record = NULL, *after = NULL;
-    request->predicates = json_incref(json_object_get(json_object_get(task, "document"), "predicates"));
-    limit_to_budget(attempt, request, job);
-    int error = hc_run_for_task(request, job, attempt->folder, &record);
-    const json_t *acceptance = json_object_get(json_object_get(record, "acceptance"), "status");
-    int settled = hc_tasks_settle(attempt->tasks, attempt->id, job->id, hc_now_us() - attempt->began_us,
-                                  record == NULL || hc_task_counts(record), json_string_value(acceptance),
-                                  json_string_value(json_object_get(record, "status")), message);
-    if (settled == 0)
-        settled = hc_tasks_get(attempt->tasks, attempt->id, &after, message);
-    int code = 125;
-    if (error < 0 || record == NULL) {
-        code = refuse(attempt->json, "run", "out of memory");
-    } else if (settled < 0) {
-        code = refuse(attempt->json, "store", message);
-    } else {
-        json_t *reply = reply_of(after, record, attempt->number);
-        code = exit_code_of(record);
-        if (!attempt->json && reply != NULL &&
-            strcmp(json_string_value(json_object_get(record, "state")), "finished") != 0)
-            hc_say("%s", json_string_value(json_object_get(json_object_get(record, "error"), "message")));
-        if (!attempt->json && reply != NULL)
-            say_try(reply);
-        if (attempt->json || reply == NULL)
-            code = answer(reply, code);
-        else
-            json_decref(reply);
-    }
-    json_decref(record);
-    json_decref(after);
-    return code;
-}
-
-static int begin_attempt(struct attempt *attempt, struct hc_run_request *request, struct hc_job *job)
-{
-    char message[256] = "";
-    json_t *task = NULL;
-    int error = open_tasks(request->store, &attempt->tasks, &attempt->folder, message);
-    if (error == 0)
-        error = hc_tasks_reserve(attempt->tasks, attempt->id, job->id, job->created_at, hc_task_decide,
-                                 &attempt->wall_us, &attempt->number, &task, message);
-    int code = error == HC_TASK_REFUSED ? refuse_more(task, attempt->json)
-               : error < 0              ? refuse(attempt->json, error == -ENOENT ? "task" : "store",
-                                    message[0] != '\0' ? message : strerror(-error))
-                                        : run_attempt(attempt, request, job, task);
-    json_decref(task);
-    hc_tasks_close(attempt->tasks);
-    free(attempt->folder);
-    return code;
-}
-
-static int task_try(int argc, char **argv)
-{
-    struct attempt attempt = {.began_us = hc_now_us(), .json = wants_json(argc, argv)};
-    struct hc_run_request request = {0};
+    struct hc_engine_options options = {
+        .store = folder, .runtimes = run->runtimes, .allow_layers = run->spec.allow_layers};
+    struct hc_problem problem = {0};
+    struct hc_engine *engine = NULL;
     struct hc_job *job = calloc(1, sizeof *job);
-    int code;
+    const json_t *predicates = json_object_get(task->state, "predicates");
     if (job == NULL)
-        return 125;
+        return -ENOMEM;
     hc_job_begin(job);
-    bool named = argc > 1 && argv[1][0] != '-';
-    int error = named ? hc_run_request_parse(argc - 1, argv + 1, &request, &job->refusal) : 0;
-    attempt.id = named ? argv[1] : NULL;
-    if (!named && argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        hc_print_help(&commands[1]);
-        code = 0;
-    } else if (!named) {
-        code = refuse(attempt.json, "task", "task try: the first argument is the task's id");
-    } else if (request.help) {
-        hc_print_help(&commands[1]);
-        code = 0;
-    } else if (error != 0) {
-        code = refuse(attempt.json, job->refusal.field, job->refusal.message);
-    } else if (request.predicates != NULL || request.out != NULL) {
-        code = refuse(attempt.json, request.out != NULL ? "out" : "accept",
-                      "predicates belong to the task, and files of an attempt are exported from no attempt");
-    } else {
-        code = begin_attempt(&attempt, &request, job);
+    int error =
+        hc_option_text(&run->spec.profile, json_string_value(json_object_get(task->state, "profile")));
+    if (!run->spec.limit_asked[HC_LIMIT_WALL] || run->spec.limits[HC_LIMIT_WALL] > wall_us)
+        run->spec.limits[HC_LIMIT_WALL] = wall_us;
+    run->spec.limit_asked[HC_LIMIT_WALL] = true;
+    if (error == 0)
+        error = hc_engine_open(&options, &engine, &problem);
+    if (error == 0) {
+        job->spec = run->spec;
+        memset(&run->spec, 0, sizeof run->spec);
+        run->spec.stdin_fd = -1;
+        job->submitter = task->id;
+        job->wall_budget_us = wall_us; /* compiling, test code and checkers are no way around it */
+        error = hc_engine_run(engine, job, NULL, predicates, NULL);
     }
-    hc_run_request_done(&request);
+    *ret_record = error == 0 ? hc_record_keep(job, predicates, store) : NULL;
+    hc_engine_close(engine);
     hc_job_done(job);
     free(job);
-    return code;
+    return error != 0 ? error : *ret_record == NULL ? -ENOMEM : 0;
 }
 
-/* ---- show and list ---- */
-
-struct show {
-    const char *id, *store;
-    bool json, help;
-};
-
-static const char *parse_show(const struct hc_command *command, int argc, char **argv, struct show *show,
-                              char message[256])
+static int try_task(const struct request *request, const char *folder)
 {
-    struct hc_arguments arguments = {.argc = argc, .at = 1, .argv = argv};
-    const char *value;
-    for (int option; (option = hc_option_next(command, &arguments, &value, message)) != HC_OPTION_END;) {
-        if (option == HC_OPTION_BAD)
-            return "arguments";
-        if (option == HC_OPTION_OPERAND && (show->id != NULL || command->run == task_list)) {
-            (void)snprintf(message, 256, "'%.100s': not wanted", arguments.argv[arguments.at]);
-            return "arguments";
+    struct hc_run_request run = {0};
+    struct hc_refusal refusal = {0};
+    struct hc_task *task = NULL;
+    struct hc_store *store = NULL;
+    char message[256] = "";
+    unsigned attempt = 0;
+    uint64_t wall_us = 0, began_us = hc_now_us();
+    json_t *record = NULL, *answer = NULL;
+    int error = hc_task_open(folder, request->id, &task);
+    if (error < 0)
+        return fail(request, 125, "task", error == -ENOENT ? "there is no such task" : strerror(-error));
+    /* A wrong request costs nothing: the attempt is reserved when it can be made. */
+    error = parse_program(request, task, &run, &refusal);
+    if (error == 0 && (error = hc_store_open(folder, &store, message)) < 0)
+        error = hc_refuse(&refusal, HC_CAUSE_HOST, "store", "records can't be kept: %.200s", message);
+    if (error == 0) {
+        error = hc_task_reserve(task, &attempt, &wall_us, &refusal);
+        if (error == HC_REFUSED) {
+            hc_task_close(task);
+            hc_store_close(store);
+            hc_run_request_done(&run);
+            return fail(request, 126, "task", refusal.message);
         }
-        if (option == HC_OPTION_OPERAND)
-            show->id = arguments.argv[arguments.at++];
-        else if (option == SHOW_STORE)
-            show->store = value;
-        else if (option == SHOW_HELP)
-            show->help = true;
     }
-    if (show->id == NULL && command->run == task_show && !show->help) {
-        (void)snprintf(message, 256, "task show: which one?");
-        return "task";
-    }
-    return NULL;
+    if (error == 0)
+        error = run_attempt(&run, task, wall_us, folder, store, &record);
+    if (error == 0)
+        error = hc_task_settle(task, attempt, record, hc_now_us() - began_us, &answer);
+    const char *verdict = json_string_value(json_object_get(json_object_get(record, "acceptance"), "status"));
+    bool undecided = verdict != NULL && strcmp(verdict, "error") == 0;
+    hc_store_close(store);
+    hc_run_request_done(&run);
+    json_decref(record);
+    hc_task_close(task);
+    if (error != 0)
+        return fail(request, 125, refusal.field, error > 0 ? refusal.message : strerror(-error));
+    bool accepted = json_is_true(json_object_get(answer, "accepted"));
+    if (!request->json)
+        print_answer(answer);
+    request->json ? print_json(answer) : json_decref(answer);
+    return accepted ? 0 : undecided ? 125 : 1;
 }
 
-static json_t *shown(const json_t *task)
+int hc_cli_task(int argc, char **argv)
 {
-    json_t *summary = hc_task_summary(task), *kinds = json_array(), *predicate;
-    size_t i;
-    json_array_foreach(json_object_get(json_object_get(task, "document"), "predicates"), i, predicate)(void)
-        json_array_append(kinds, json_object_get(predicate, "kind"));
-    json_t *more =
-        json_pack("{s:O, s:o, s:O}", "goal", json_object_get(json_object_get(task, "document"), "goal"),
-                  "predicates", kinds, "tries", json_object_get(task, "tries"));
-    (void)json_object_update_new(summary, more);
-    return summary;
-}
-
-static void print_task(const json_t *task)
-{
-    json_t *summary = hc_task_summary(task), *try;
-    const char *goal = json_string_value(json_object_get(json_object_get(task, "document"), "goal"));
-    char used[32], left[32], worst[32];
-    size_t i;
-    say_time((uint64_t)json_integer_value(json_object_get(summary, "time_used_us")), used);
-    say_time((uint64_t)json_integer_value(json_object_get(summary, "worst_case_left_us")), left);
-    say_time((uint64_t)json_integer_value(json_object_get(summary, "worst_case_us")), worst);
-    printf("%s  %s\n", json_string_value(json_object_get(task, "id")), hc_task_state(task));
-    if (goal != NULL)
-        printf("goal        %s\n", goal);
-    printf("attempts    %lld used, %lld left\n",
-           json_integer_value(json_object_get(summary, "attempts_used")),
-           json_integer_value(json_object_get(summary, "attempts_left")));
-    printf("time        %s used, %s left in the worst case of %s\n", used, left, worst);
-    json_array_foreach(json_object_get(task, "tries"), i, try)
-    {
-        const char *accepted = json_string_value(json_object_get(try, "accepted"));
-        const char *status = json_string_value(json_object_get(try, "status"));
-        const json_t *time = json_object_get(try, "time_us");
-        say_time(
-            (uint64_t)json_integer_value(json_is_integer(time) ? time : json_object_get(try, "reserved_us")),
-            used);
-        printf("  %-3lld %s  %-14s %-14s %s%s\n", json_integer_value(json_object_get(try, "attempt")),
-               json_string_value(json_object_get(try, "run")), status != NULL ? status : "under way",
-               accepted != NULL ? accepted : "-", used,
-               json_is_true(json_object_get(try, "counted")) ? "" : "  (not counted)");
-    }
-    json_decref(summary);
-}
-
-static int task_show(int argc, char **argv)
-{
-    struct show show = {.json = wants_json(argc, argv)};
+    struct request request = {
+        .budget = {.attempts = 4, .wall_us = 30000000, .startup_us = 12000000, .feedback_bytes = 2048}};
     char message[256] = "";
-    const char *wrong = parse_show(&commands[2], argc, argv, &show, message);
-    struct hc_tasks *tasks = NULL;
-    json_t *task = NULL;
-    if (show.help) {
-        hc_print_help(&commands[2]);
+    if (parse(argc, argv, &request, message) != 0)
+        return fail(&request, 125, "arguments", message);
+    if (request.help) {
+        hc_print_help(hc_command_named("task"));
         return 0;
     }
-    int error = wrong == NULL ? open_tasks(show.store, &tasks, NULL, message) : 0;
-    if (wrong == NULL && error == 0)
-        error = hc_tasks_get(tasks, show.id, &task, message);
-    int code = 0;
-    if (wrong != NULL || error < 0)
-        code = refuse(show.json, wrong != NULL ? wrong : error == -ENOENT ? "task" : "store", message);
-    else if (show.json)
-        code = answer(shown(task), 0);
-    else
-        print_task(task);
-    json_decref(task);
-    hc_tasks_close(tasks);
-    return code;
-}
-
-static int print_list(const json_t *list, bool json)
-{
-    json_t *task, *rows = json_array();
-    size_t i;
-    json_array_foreach(list, i, task)
-    {
-        json_t *row = shown(task);
-        const char *goal = json_string_value(json_object_get(row, "goal"));
-        if (!json)
-            printf("%s  %-9s %3lld used %3lld left  %.60s\n", json_string_value(json_object_get(task, "id")),
-                   hc_task_state(task), json_integer_value(json_object_get(row, "attempts_used")),
-                   json_integer_value(json_object_get(row, "attempts_left")), goal != NULL ? goal : "");
-        (void)json_array_append_new(rows, row);
-    }
-    if (json)
-        return answer(json_pack("{s:s, s:o}", "schema", "hotcell.tasks/1", "tasks", rows), 0);
-    json_decref(rows);
-    return fflush(stdout) == 0 ? 0 : 125;
-}
-
-static int task_list(int argc, char **argv)
-{
-    struct show show = {.json = wants_json(argc, argv)};
-    char message[256] = "";
-    const char *wrong = parse_show(&commands[3], argc, argv, &show, message);
-    struct hc_tasks *tasks = NULL;
-    json_t *list = NULL;
-    if (show.help) {
-        hc_print_help(&commands[3]);
-        return 0;
-    }
-    int error = wrong == NULL ? open_tasks(show.store, &tasks, NULL, message) : 0;
-    if (wrong == NULL && error == 0)
-        error = hc_tasks_list(tasks, LISTED_MAX, &list, message);
-    int code = wrong != NULL || error < 0 ? refuse(show.json, wrong != NULL ? wrong : "store", message)
-                                          : print_list(list, show.json);
-    json_decref(list);
-    hc_tasks_close(tasks);
+    hc_autofree char *folder = request.store != NULL ? strdup(request.store) : hc_store_default_folder();
+    if (folder == NULL)
+        return fail(&request, 125, "store", "neither HOME nor XDG_STATE_HOME is set: give --store DIR");
+    const char *verb = request.verb != NULL ? request.verb : "";
+    if (strcmp(verb, "new") == 0 && request.id == NULL)
+        return new_task(&request, folder);
+    if (strcmp(verb, "list") == 0 && request.id == NULL)
+        return list_tasks(&request, folder);
+    if (strcmp(verb, "try") == 0 && request.id != NULL)
+        return try_task(&request, folder);
+    struct hc_task *task = NULL;
+    if (strcmp(verb, "show") != 0 || request.id == NULL)
+        return fail(&request, 125, "arguments", "wanted: task new, task try ID, task show ID, or task list");
+    int error = hc_task_open(folder, request.id, &task);
+    if (error < 0)
+        return fail(&request, 125, "task", error == -ENOENT ? "there is no such task" : strerror(-error));
+    int code = print_task(&request, task);
+    hc_task_close(task);
     return code;
 }

@@ -8,6 +8,7 @@
 #include "eval/item.h"
 #include "eval/lines.h"
 #include "eval/output.h"
+#include "eval/page.h"
 #include "eval/pool.h"
 #include "eval/progress.h"
 
@@ -29,6 +30,7 @@ struct eval {
     struct hc_lines lines;
     struct hc_pool pool;
     struct hc_progress progress;
+    struct hc_page page;
     struct hc_ids seen, done; /* ids of this file, and of the results that were there before */
     int file, folder, results, signals;
     uint64_t skipped, only_found;
@@ -133,6 +135,8 @@ static int take_item(struct eval *eval, const char *line, size_t bytes)
     if (error < 0)
         return error;
     error = wanted(eval, &item);
+    if (error == 0 && eval->page.cards != NULL && json_object_size(eval->page.waiting) > 0)
+        error = hc_page_item(&eval->page, item.id, line, bytes);
     if (error > 0)
         error = hc_pool_give(&eval->pool, line, bytes, item.id, item.language, item.suite);
     hc_eval_item_done(&item);
@@ -183,7 +187,9 @@ static bool cut_short(const struct eval *eval, const json_t *result)
 static int take_answer(struct eval *eval, unsigned index)
 {
     json_t *result = NULL;
-    int error = hc_pool_take(&eval->pool, index, &result);
+    hc_autofree char *line = NULL;
+    size_t bytes = 0;
+    int error = hc_pool_take(&eval->pool, index, &result, &line, &bytes);
     if (error < 0 || result == NULL)
         return error;
     bool dropped = cut_short(eval, result);
@@ -192,6 +198,8 @@ static int take_answer(struct eval *eval, unsigned index)
         error = hc_output_write(eval->results, result);
     if (!dropped && error == 0)
         error = hc_tally_add(eval->tally, result) < 0 ? -ENOMEM : 0;
+    if (!dropped && error == 0 && eval->page.cards != NULL)
+        error = hc_page_add(&eval->page, result, line, bytes);
     json_decref(result);
     return error;
 }
@@ -245,16 +253,30 @@ static int begin(struct eval *eval, struct hc_refusal *refusal)
 {
     const struct hc_eval_options *options = eval->options;
     int error = open_file(eval, refusal);
+    if (error == 0 && options->report != NULL)
+        error = hc_page_open(&eval->page, options->report, refusal);
     if (error == 0 && options->results != NULL)
-        error = hc_output_open(options->results, options->resume, &eval->done, eval->tally, &eval->results,
-                               refusal);
+        error = hc_output_open(options->results, options->resume, &eval->done, eval->tally,
+                               options->report != NULL ? &eval->page : NULL, &eval->results, refusal);
     if (error == 0) {
         eval->signals = open_signals();
         error = eval->signals < 0 ? eval->signals : 0;
     }
-    struct hc_worker_setup setup = {
-        .defaults = &options->defaults, .store = options->store, .folder = eval->folder};
+    struct hc_worker_setup setup = {.defaults = &options->defaults,
+                                    .store = options->store,
+                                    .runtimes = options->runtimes,
+                                    .folder = eval->folder};
     return error == 0 ? hc_pool_init(&eval->pool, options->jobs, &setup) : error;
+}
+
+static int write_page(struct eval *eval)
+{
+    const char *slash = strrchr(eval->options->file, '/');
+    const char *name = strcmp(eval->options->file, "-") == 0 ? "standard input"
+                       : slash != NULL                       ? slash + 1
+                                                             : eval->options->file;
+    hc_autofree char *title = hc_printf("Evaluation of %s", name);
+    return title != NULL ? hc_page_write(&eval->page, title, eval->tally) : -ENOMEM;
 }
 
 int hc_eval(const struct hc_eval_options *options, struct hc_tally *tally, struct hc_refusal *refusal)
@@ -269,6 +291,9 @@ int hc_eval(const struct hc_eval_options *options, struct hc_tally *tally, struc
     tally->interrupted += eval.interrupts > 0 && tally->interrupted == 0 ? 1 : 0;
     if (options->only != NULL && error == 0)
         tally->missing_ids = json_object_size(options->only) - eval.only_found;
+    if (eval.page.cards != NULL && error == 0)
+        error = write_page(&eval);
+    hc_page_done(&eval.page);
     hc_pool_done(&eval.pool);
     hc_lines_done(&eval.lines);
     hc_ids_done(&eval.seen);

@@ -9,9 +9,11 @@
 #include <jansson.h>
 
 struct hc_eval_options {
-    const char *file;    /* "-": standard input */
-    const char *results; /* NULL: none */
-    const char *store;   /* folder; NULL: none */
+    const char *file;     /* "-": standard input */
+    const char *results;  /* NULL: none */
+    const char *store;    /* folder; NULL: none */
+    const char *runtimes; /* one more folder of manifests; NULL: none */
+    const char *report;   /* page to be written; NULL: none */
     unsigned jobs;
     uint64_t limit; /* first items of the file; 0: all */
     json_t *only;   /* object whose names are the wanted ids; NULL: all */

@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "eval/limits.h"
+#include "eval/shapes.h"
 #include "flow/accept.h"
 
 #include <ctype.h>
@@ -30,6 +31,7 @@ static const struct field fields[] = {
     {"code", TEXT, "a text"},
     {"stdin", TEXT | OBJECT | NOTHING, "null, a text, or {repeat, times}"},
     {"files", LIST | NOTHING, "a list"},
+    {"flags", LIST | NOTHING, "a list of flags for the compile step"},
     {"limits", OBJECT | NOTHING, "an object"},
     {"expect", OBJECT | LIST | NOTHING, "an object"},
     {"suite", TEXT | NOTHING, "a text"},
@@ -176,6 +178,11 @@ static int check_item(const json_t *root, struct hc_refusal *refusal)
         if (error == 0)
             error = check_file(file, refusal);
     }
+    json_array_foreach(json_object_get(root, "flags"), i, file)
+    {
+        if (error == 0 && !plain(file, 256))
+            error = bad(refusal, "flags", "must be a list of texts");
+    }
     return error == 0 ? hc_eval_limits(NULL, json_object_get(root, "limits"), refusal) : error;
 }
 
@@ -207,6 +214,18 @@ static json_t *parse(const char *line, size_t bytes, json_error_t *ret_error)
     return root;
 }
 
+/* An item of a known data set becomes one of ours. */
+static int take_shape(struct hc_eval_item *item, struct hc_refusal *refusal)
+{
+    json_t *made = NULL;
+    int error = hc_eval_shape(item->root, &made, refusal);
+    if (error != 0 || made == NULL)
+        return error;
+    json_decref(item->root);
+    item->root = made;
+    return 0;
+}
+
 int hc_eval_item_read(const char *line, size_t bytes, struct hc_eval_item *ret_item,
                       struct hc_refusal *refusal)
 {
@@ -220,8 +239,11 @@ int hc_eval_item_read(const char *line, size_t bytes, struct hc_eval_item *ret_i
         return hc_refuse(refusal, HC_CAUSE_FIELD, "line", "not JSON: column %d: %.200s", wrong.column,
                          wrong.text);
     struct hc_eval_item item = {.root = root};
-    int error = json_is_object(root) ? check_item(root, refusal)
+    int error = json_is_object(root) ? take_shape(&item, refusal)
                                      : hc_refuse(refusal, HC_CAUSE_FIELD, "line", "is no JSON object");
+    root = item.root;
+    if (error == 0)
+        error = check_item(root, refusal);
     if (error == 0)
         error = hc_predicates_of_expect(json_object_get(root, "expect"), &item.predicates, refusal);
     if (error != 0) {

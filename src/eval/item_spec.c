@@ -32,6 +32,7 @@ static int take_defaults(struct hc_spec *spec, const struct hc_spec *defaults)
     spec->allow_layers = defaults->allow_layers;
     spec->min_grade = defaults->min_grade;
     spec->deterministic = defaults->deterministic;
+    spec->warmth = defaults->warmth;
     int error = set_text(&spec->profile, defaults->profile);
     return error == 0 ? set_text(&spec->seed, defaults->seed) : error;
 }
@@ -151,6 +152,11 @@ int hc_eval_item_spec(const struct hc_eval_item *item, const struct hc_spec *def
     {
         if (error == 0)
             error = take_file(file, folder, ret_spec, refusal);
+    }
+    json_array_foreach(json_object_get(item->root, "flags"), i, file)
+    {
+        if (error == 0)
+            error = hc_spec_add_flag(ret_spec, json_string_value(file), refusal);
     }
     return error;
 }

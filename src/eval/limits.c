@@ -1,6 +1,7 @@
 #include "eval/limits.h"
 
 #include "base/quantity.h"
+#include "cell/limits.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,10 +41,7 @@ int hc_eval_limit_text(struct hc_spec *spec, enum hc_limit limit, const char *te
 {
     const struct hc_limit_row *row = &hc_limits[limit];
     uint64_t value = 0;
-    int outcome = row->unit == HC_UNIT_BYTES        ? hc_parse_bytes(text, &value)
-                  : row->unit == HC_UNIT_US         ? hc_parse_duration_us(text, &value)
-                  : row->unit == HC_UNIT_MILLI_CPUS ? hc_parse_milli(text, &value)
-                                                    : hc_parse_count(text, &value);
+    int outcome = hc_limit_parse(limit, text, &value);
     if (outcome != HC_QUANTITY_OK)
         return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "%s '%.60s': %s", row->name, text,
                          hc_quantity_reason(outcome));

@@ -17,7 +17,8 @@ static int refuse(struct hc_refusal *refusal, const char *path, const char *what
 
 /* A line that is no result, and is not the last one, was written by somebody else: nothing is added to such a
  * file. */
-static int take_line(const char *line, size_t bytes, struct hc_ids *done, struct hc_tally *tally)
+static int take_line(const char *line, size_t bytes, struct hc_ids *done, struct hc_tally *tally,
+                     struct hc_page *page)
 {
     json_t *result = json_loadb(line, bytes, 0, NULL);
     int error = result != NULL ? hc_tally_add(tally, result) : HC_TALLY_NO_RESULT;
@@ -26,13 +27,15 @@ static int take_line(const char *line, size_t bytes, struct hc_ids *done, struct
         tally->resumed++;
         error = hc_ids_add(done, json_string_value(id), json_string_length(id));
         error = error == HC_IDS_THERE ? 0 : error;
+        if (error == 0 && page != NULL)
+            error = hc_page_wait(page, result);
     }
     json_decref(result);
     return error;
 }
 
 static int read_back(int fd, const char *path, struct hc_ids *done, struct hc_tally *tally,
-                     struct hc_refusal *refusal)
+                     struct hc_page *page, struct hc_refusal *refusal)
 {
     struct hc_lines lines;
     const char *line;
@@ -42,7 +45,7 @@ static int read_back(int fd, const char *path, struct hc_ids *done, struct hc_ta
     int error = 0;
     hc_lines_init(&lines, fd);
     while (error == 0 && (error = hc_lines_next(&lines, &line, &bytes, &cut)) == HC_LINE && !cut) {
-        error = bytes > 0 ? take_line(line, bytes, done, tally) : 0;
+        error = bytes > 0 ? take_line(line, bytes, done, tally, page) : 0;
         foreign = error == HC_TALLY_NO_RESULT;
         good_bytes = error == 0 ? lines.consumed_bytes : good_bytes;
     }
@@ -58,8 +61,8 @@ static int read_back(int fd, const char *path, struct hc_ids *done, struct hc_ta
     return ftruncate(fd, (off_t)good_bytes) != 0 ? -errno : 0;
 }
 
-int hc_output_open(const char *path, bool resume, struct hc_ids *done, struct hc_tally *tally, int *ret_fd,
-                   struct hc_refusal *refusal)
+int hc_output_open(const char *path, bool resume, struct hc_ids *done, struct hc_tally *tally,
+                   struct hc_page *page, int *ret_fd, struct hc_refusal *refusal)
 {
     struct stat info;
     hc_autoclose int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
@@ -71,7 +74,7 @@ int hc_output_open(const char *path, bool resume, struct hc_ids *done, struct hc
         return refuse(refusal, path, "another evaluation writes to it");
     if (S_ISREG(info.st_mode) && info.st_size > 0 && !resume)
         return refuse(refusal, path, "holds something already; --resume continues it");
-    int error = S_ISREG(info.st_mode) && resume ? read_back(fd, path, done, tally, refusal) : 0;
+    int error = S_ISREG(info.st_mode) && resume ? read_back(fd, path, done, tally, page, refusal) : 0;
     if (error == 0)
         *ret_fd = hc_take_fd(&fd);
     return error;

@@ -112,7 +112,8 @@ static int answer_of(struct hc_pool_worker *worker, json_t **ret_result)
     return *ret_result != NULL ? 0 : -EPROTO;
 }
 
-int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result)
+int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result, char **ret_line,
+                 size_t *ret_bytes)
 {
     struct hc_pool_worker *worker = &pool->workers[index];
     *ret_result = NULL;
@@ -130,6 +131,9 @@ int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result)
         if (*ret_result == NULL)
             return -ENOMEM;
     }
+    *ret_line = worker->line;
+    *ret_bytes = worker->line_bytes;
+    worker->line = NULL;
     forget_item(pool, worker);
     return 0;
 }

@@ -34,8 +34,10 @@ int hc_pool_give(struct hc_pool *pool, const char *line, size_t bytes, const cha
                  const char *suite);
 
 /* The answer of a worker whose socket is readable. A worker that died is replaced and its item is tried once
- * more; after that it is a fault. `*ret_result` is NULL when the item runs again. */
-int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result);
+ * more; after that it is a fault. `*ret_result` is NULL when the item runs again. With the result comes the
+ * line of its item, for the caller to free. */
+int hc_pool_take(struct hc_pool *pool, unsigned index, json_t **ret_result, char **ret_line,
+                 size_t *ret_bytes);
 
 /* Asks all busy workers to cancel. With `by_force` they are killed. */
 void hc_pool_cancel(struct hc_pool *pool, bool by_force);

@@ -31,23 +31,65 @@ static json_t *statuses_of(const struct hc_tally *tally)
     return statuses;
 }
 
-json_t *hc_eval_report(const struct hc_tally *t)
+/* {class: {count, kinds}}, without what is no error. */
+static json_t *errors_of(const struct hc_tally *t)
+{
+    json_t *errors = json_object();
+    for (int i = HC_CLASS_NONE + 1; i < HC_CLASS_COUNT; i++)
+        if (t->classes[i] > 0)
+            (void)json_object_set_new(
+                errors, hc_error_classes[i].name,
+                json_pack("{s:I, s:O}", "count", (json_int_t)t->classes[i], "kinds", t->kinds[i]));
+    return errors;
+}
+
+static json_t *stages_of(const struct hc_tally *t)
+{
+    json_t *stages = json_object();
+    for (int i = 0; i < HC_TALLY_STAGES; i++)
+        (void)json_object_set_new(stages, hc_tally_stages[i], times_of(&t->stages[i]));
+    return stages;
+}
+
+static json_t *rate(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? json_real(share(part, whole)) : json_null();
+}
+
+static json_t *execution_of(const struct hc_tally *t)
 {
     uint64_t attempted = hc_tally_attempted(t), ok = t->statuses[HC_STATUS_OK];
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:{s:I, s:O}, s:{s:I, s:I, s:o, s:I, s:I, s:o, s:O, s:o, s:o},"
-        " s:{s:I, s:I, s:I, s:O}, s:{s:I, s:I}}",
-        "schema", "hotcell.eval/1", "items", (json_int_t)t->items, "results", (json_int_t)t->results,
-        "resumed", (json_int_t)t->resumed, "ids_not_found", (json_int_t)t->missing_ids, "interrupted",
-        t->interrupted > 0 ? 1 : 0, "elapsed_us", (json_int_t)t->elapsed_us, "bad_lines", "count",
-        (json_int_t)t->bad_lines, "first", t->bad, "execution", "attempted", (json_int_t)attempted, "ok",
-        (json_int_t)ok, "success_rate", attempted > 0 ? json_real(share(ok, attempted)) : json_null(),
-        "faults", (json_int_t)t->statuses[HC_STATUS_FAULT], "cancelled",
-        (json_int_t)t->statuses[HC_STATUS_CANCELLED], "statuses", statuses_of(t), "error_types",
-        t->error_types, "wall_us", times_of(&t->wall), "total_us", times_of(&t->total), "acceptance", "right",
-        (json_int_t)t->right, "wrong", (json_int_t)t->wrong, "not_judged", (json_int_t)t->not_judged,
-        "suites", t->suites, "findings", "items_with_network_attempts", (json_int_t)t->tried_network,
-        "items_with_denied_calls", (json_int_t)t->tried_calls);
+    return json_pack("{s:I, s:I, s:o, s:I, s:I, s:o, s:O, s:o, s:o, s:o}", "attempted", (json_int_t)attempted,
+                     "ok", (json_int_t)ok, "success_rate", rate(ok, attempted), "faults",
+                     (json_int_t)t->statuses[HC_STATUS_FAULT], "cancelled",
+                     (json_int_t)t->statuses[HC_STATUS_CANCELLED], "statuses", statuses_of(t), "error_types",
+                     t->error_types, "wall_us", times_of(&t->wall), "total_us", times_of(&t->total), "stages",
+                     stages_of(t));
+}
+
+static json_t *acceptance_of(const struct hc_tally *t)
+{
+    return json_pack("{s:I, s:I, s:I, s:o, s:O}", "right", (json_int_t)t->right, "wrong",
+                     (json_int_t)t->wrong, "not_judged", (json_int_t)t->not_judged, "accuracy",
+                     rate(t->right, t->right + t->wrong), "suites", t->suites);
+}
+
+static json_t *findings_of(const struct hc_tally *t)
+{
+    return json_pack("{s:I, s:I, s:O, s:O}", "items_with_network_attempts", (json_int_t)t->tried_network,
+                     "items_with_denied_calls", (json_int_t)t->tried_calls, "denied_calls", t->denied,
+                     "policy", t->findings);
+}
+
+json_t *hc_eval_report(const struct hc_tally *t)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:{s:I, s:O}, s:o, s:o, s:o, s:o}", "schema",
+                     "hotcell.eval/1", "items", (json_int_t)t->items, "results", (json_int_t)t->results,
+                     "resumed", (json_int_t)t->resumed, "ids_not_found", (json_int_t)t->missing_ids,
+                     "interrupted", t->interrupted > 0 ? 1 : 0, "elapsed_us", (json_int_t)t->elapsed_us,
+                     "bad_lines", "count", (json_int_t)t->bad_lines, "first", t->bad, "execution",
+                     execution_of(t), "acceptance", acceptance_of(t), "errors", errors_of(t), "findings",
+                     findings_of(t));
 }
 
 /* ---- for people ---- */
@@ -98,7 +140,21 @@ static int print_names(const json_t *counts, FILE *out)
     return 0;
 }
 
-static int print_execution(const struct hc_tally *t, FILE *out)
+/* Error classes, and the kinds of each. */
+static int print_errors(const struct hc_tally *t, FILE *out)
+{
+    int error = 0;
+    for (int i = HC_CLASS_NONE + 1; i < HC_CLASS_COUNT && error == 0; i++) {
+        if (t->classes[i] == 0)
+            continue;
+        (void)fprintf(out, "  %-22s %8" PRIu64 "  %s\n", hc_error_classes[i].name, t->classes[i],
+                      hc_error_classes[i].meaning);
+        error = print_names(t->kinds[i], out);
+    }
+    return error;
+}
+
+static void print_execution(const struct hc_tally *t, FILE *out)
 {
     uint64_t attempted = hc_tally_attempted(t), ok = t->statuses[HC_STATUS_OK];
     (void)fprintf(out, "Execution\n  %-22s %" PRIu64 "\n", "attempted", attempted);
@@ -107,32 +163,50 @@ static int print_execution(const struct hc_tally *t, FILE *out)
         if (t->statuses[i] > 0 && i != HC_STATUS_OK)
             (void)fprintf(out, "    %-20s %8" PRIu64 "%s\n", hc_statuses[i].name, t->statuses[i],
                           i == HC_STATUS_FAULT || i == HC_STATUS_CANCELLED ? " (left out)" : "");
-    int error = 0;
-    if (json_object_size(t->error_types) > 0) {
-        (void)fprintf(out, "  error types\n");
-        error = print_names(t->error_types, out);
-    }
     print_times("wall time", &t->wall, out);
     print_times("total time", &t->total, out);
-    if (t->tried_network > 0 || t->tried_calls > 0)
-        (void)fprintf(
-            out, "  %-22s %" PRIu64 " items tried the network, %" PRIu64 " made calls that were denied\n",
-            "findings", t->tried_network, t->tried_calls);
-    return error;
+    for (int i = 0; i < HC_TALLY_STAGES; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "  %.*s", (int)strlen(hc_tally_stages[i]) - 3, hc_tally_stages[i]);
+        if (hc_eval_times_at(&t->stages[i], 1000) > 0)
+            print_times(name, &t->stages[i], out);
+    }
 }
 
 static void print_acceptance(const struct hc_tally *t, FILE *out)
 {
     const char *name;
     json_t *row;
-    (void)fprintf(out, "Acceptance                    right    wrong  not judged\n");
-    json_object_foreach(t->suites, name, row)(void) fprintf(
-        out, "  %-22.40s %10" JSON_INTEGER_FORMAT " %8" JSON_INTEGER_FORMAT " %11" JSON_INTEGER_FORMAT "\n",
-        name, json_integer_value(json_object_get(row, "right")),
-        json_integer_value(json_object_get(row, "wrong")),
-        json_integer_value(json_object_get(row, "not_judged")));
-    (void)fprintf(out, "  %-22s %10" PRIu64 " %8" PRIu64 " %11" PRIu64 "\n", "all", t->right, t->wrong,
-                  t->not_judged);
+    (void)fprintf(out, "Acceptance                 attempted       ok    right    wrong  not judged\n");
+    json_object_foreach(t->suites, name, row)
+    {
+        (void)fprintf(out, "  %-22.40s", name);
+        static const struct {
+            const char *name;
+            int width;
+        } columns[] = {{"attempted", 12}, {"ok", 9}, {"right", 9}, {"wrong", 9}, {"not_judged", 12}};
+        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+            (void)fprintf(out, "%*" JSON_INTEGER_FORMAT, columns[i].width,
+                          json_integer_value(json_object_get(row, columns[i].name)));
+        (void)fputc('\n', out);
+    }
+    (void)fprintf(out, "  %-22s%12" PRIu64 "%9" PRIu64 "%9" PRIu64 "%9" PRIu64 "%12" PRIu64 "\n", "all",
+                  hc_tally_attempted(t), t->statuses[HC_STATUS_OK], t->right, t->wrong, t->not_judged);
+    if (t->right + t->wrong > 0)
+        (void)fprintf(out, "  %-22s %.2f %% of what was judged\n", "right",
+                      100 * share(t->right, t->right + t->wrong));
+}
+
+static int print_findings(const struct hc_tally *t, FILE *out)
+{
+    (void)fprintf(out, "Security\n  %-22s %" PRIu64 " items tried it\n  %-22s %" PRIu64 " items made some\n",
+                  "network", t->tried_network, "denied calls", t->tried_calls);
+    int error = print_names(t->denied, out);
+    if (error == 0 && json_object_size(t->findings) > 0) {
+        (void)fprintf(out, "  policy\n");
+        error = print_names(t->findings, out);
+    }
+    return error;
 }
 
 int hc_eval_report_print(const struct hc_tally *t, FILE *out)
@@ -143,9 +217,14 @@ int hc_eval_report_print(const struct hc_tally *t, FILE *out)
     if (t->resumed > 0)
         (void)fprintf(out, "; %" PRIu64 " from an earlier run", t->resumed);
     (void)fprintf(out, "%s\n\n", t->interrupted > 0 ? "; INTERRUPTED" : "");
-    int error = print_execution(t, out);
+    print_execution(t, out);
     (void)fputc('\n', out);
     print_acceptance(t, out);
+    (void)fputs("\nErrors\n", out);
+    int error = print_errors(t, out);
+    (void)fputc('\n', out);
+    if (error == 0)
+        error = print_findings(t, out);
     if (t->bad_lines > 0)
         (void)fprintf(out, "\n%" PRIu64 " bad lines\n", t->bad_lines);
     if (t->missing_ids > 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define TAIL_CHARACTERS 300
+#define NAMES_MAX       8 /* of denied calls and of findings, per item */
 
 static json_t *copy(const json_t *record, const char *outer, const char *name)
 {
@@ -58,8 +59,11 @@ static json_t *denied_calls(const json_t *record)
     size_t i;
     json_t *row;
     json_int_t count = 0;
-    json_array_foreach(json_object_get(record, "syscalls_denied"), i, row) count +=
-        json_integer_value(json_object_get(row, "count"));
+    json_array_foreach(json_object_get(record, "syscalls_denied"), i, row)
+    {
+        count += json_integer_value(json_object_get(row, "count"));
+    }
+
     return json_integer(count);
 }
 
@@ -69,9 +73,50 @@ static json_t *attempts(const json_t *record)
     size_t i;
     json_t *row;
     json_int_t count = 0;
-    json_array_foreach(json_object_get(json_object_get(record, "network"), "attempts"), i, row) count +=
-        hc_string_equal(json_string_value(json_object_get(row, "protocol")), "unix") ? 0 : 1;
+    json_array_foreach(json_object_get(json_object_get(record, "network"), "attempts"), i, row)
+    {
+        count += hc_string_equal(json_string_value(json_object_get(row, "protocol")), "unix") ? 0 : 1;
+    }
+
     return json_integer(count);
+}
+
+/* Different values of one member in a list of objects, in their order. */
+static json_t *names_in(const json_t *list, const char *member)
+{
+    size_t i, n;
+    json_t *row, *name, *names = json_array();
+    json_array_foreach((json_t *)list, i, row)
+    {
+        bool there = false;
+        const json_t *value = json_object_get(row, member);
+        json_array_foreach(names, n, name)
+        {
+            there = there || json_equal(name, value);
+        }
+
+        if (!there && json_is_string(value) && json_array_size(names) < NAMES_MAX)
+            (void)json_array_append_new(names, json_string(json_string_value(value)));
+    }
+    return names;
+}
+
+/* The first predicate that did not hold: its kind, and what was found instead of what was wanted. */
+static json_t *wrong(const json_t *record)
+{
+    size_t i;
+    json_t *row;
+    if (!hc_string_equal(json_string_value(json_object_get(json_object_get(record, "acceptance"), "status")),
+                         "rejected"))
+        return json_null();
+    json_array_foreach(json_object_get(json_object_get(record, "acceptance"), "predicates"), i, row)
+    {
+        if (json_is_true(json_object_get(row, "ok")))
+            continue;
+        return json_pack("{s:o, s:o, s:o}", "kind", copy(row, NULL, "kind"), "expected",
+                         copy(row, NULL, "expected"), "got", copy(row, NULL, "got"));
+    }
+    return json_null();
 }
 
 /* Refusals and faults say why in words, runs say how they failed. */
@@ -93,10 +138,15 @@ json_t *hc_eval_result(const struct hc_eval_item *item, const struct hc_job *job
         accepted(job), "stdout_sha256", copy(record, "stdout", "sha256"), "wall_us",
         copy(record, "usage", "wall_us"), "total_us", copy(record, "timing", "total_us"));
     json_t *extras = json_pack(
-        "{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "run", job->id, "suite", text_or_null(item->suite),
-        "language", item->language, "signal", copy(record, NULL, "signal"), "error_type",
-        error_type(job, record), "memory_peak_bytes", copy(record, "usage", "memory_peak_bytes"),
-        "network_attempts", attempts(record), "calls_denied", denied_calls(record), "stderr_tail", said);
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "timing",
+        copy(record, NULL, "timing"), "error_message", copy(record, "error", "message"), "error_line",
+        copy(record, "error", "line"), "wrong", wrong(record), "denied",
+        names_in(json_object_get(record, "syscalls_denied"), "name"), "findings",
+        names_in(json_object_get(json_object_get(record, "policy"), "findings"), "rule"), "stdout_tail",
+        tail(&job->outcome.out), "run", job->id, "suite", text_or_null(item->suite), "language",
+        item->language, "signal", copy(record, NULL, "signal"), "error_type", error_type(job, record),
+        "memory_peak_bytes", copy(record, "usage", "memory_peak_bytes"), "network_attempts", attempts(record),
+        "calls_denied", denied_calls(record), "stderr_tail", said);
     if (result == NULL || extras == NULL || json_object_update(result, extras) != 0) {
         json_decref(result);
         result = NULL;

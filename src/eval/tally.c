@@ -6,13 +6,24 @@
 #define NAMES_MAX 1000 /* of error types and of suites; the others are counted together */
 #define BAD_MAX   100
 
+const char *const hc_tally_stages[HC_TALLY_STAGES] = {"provision_us", "check_us",  "compile_us",
+                                                      "run_us",       "accept_us", "teardown_us"};
+
 int hc_tally_init(struct hc_tally *tally)
 {
     memset(tally, 0, sizeof *tally);
     tally->error_types = json_object();
     tally->suites = json_object();
     tally->bad = json_array();
-    return tally->error_types != NULL && tally->suites != NULL && tally->bad != NULL ? 0 : -ENOMEM;
+    tally->denied = json_object();
+    tally->findings = json_object();
+    bool whole = tally->error_types != NULL && tally->suites != NULL && tally->bad != NULL &&
+                 tally->denied != NULL && tally->findings != NULL;
+    for (int i = 0; i < HC_CLASS_COUNT; i++) {
+        tally->kinds[i] = json_object();
+        whole = whole && tally->kinds[i] != NULL;
+    }
+    return whole ? 0 : -ENOMEM;
 }
 
 void hc_tally_done(struct hc_tally *tally)
@@ -20,6 +31,10 @@ void hc_tally_done(struct hc_tally *tally)
     json_decref(tally->error_types);
     json_decref(tally->suites);
     json_decref(tally->bad);
+    json_decref(tally->denied);
+    json_decref(tally->findings);
+    for (int i = 0; i < HC_CLASS_COUNT; i++)
+        json_decref(tally->kinds[i]);
     memset(tally, 0, sizeof *tally);
 }
 
@@ -73,7 +88,21 @@ static int count_name(json_t *counts, const char *name)
     return json_object_set_new(counts, name, json_integer(count + 1)) != 0 ? -ENOMEM : 0;
 }
 
-static int judge(struct hc_tally *tally, const json_t *accepted, const char *suite)
+/* Every name of a list once. */
+static int count_names(json_t *counts, const json_t *names)
+{
+    size_t i;
+    json_t *name;
+    int error = 0;
+    json_array_foreach((json_t *)names, i, name)
+    {
+        if (error == 0 && json_is_string(name))
+            error = count_name(counts, json_string_value(name));
+    }
+    return error;
+}
+
+static int judge(struct hc_tally *tally, const json_t *accepted, const char *suite, bool ok)
 {
     const char *word = json_is_true(accepted) ? "right" : json_is_false(accepted) ? "wrong" : "not_judged";
     uint64_t *count = json_is_true(accepted)    ? &tally->right
@@ -83,11 +112,15 @@ static int judge(struct hc_tally *tally, const json_t *accepted, const char *sui
     suite = bounded(tally->suites, suite != NULL ? suite : "(none)");
     json_t *row = json_object_get(tally->suites, suite);
     if (row == NULL) {
-        row = json_pack("{s:i, s:i, s:i}", "right", 0, "wrong", 0, "not_judged", 0);
+        row = json_pack("{s:i, s:i, s:i, s:i, s:i}", "attempted", 0, "ok", 0, "right", 0, "wrong", 0,
+                        "not_judged", 0);
         if (json_object_set_new(tally->suites, suite, row) != 0)
             return -ENOMEM;
     }
-    return count_name(row, word);
+    int error = count_name(row, "attempted");
+    if (error == 0 && ok)
+        error = count_name(row, "ok");
+    return error == 0 ? count_name(row, word) : error;
 }
 
 static int status_named(const char *name)
@@ -112,15 +145,26 @@ int hc_tally_add(struct hc_tally *tally, const json_t *result)
         return HC_TALLY_NO_RESULT;
     tally->results++;
     tally->statuses[status]++;
+    char kind[128];
+    enum hc_error_class class = hc_eval_class(result, kind);
+    tally->classes[class]++;
+    if (class != HC_CLASS_NONE && count_name(tally->kinds[class], kind) != 0)
+        return -ENOMEM;
     if (status == HC_STATUS_FAULT || status == HC_STATUS_CANCELLED)
         return 0;
     add_time(&tally->wall, json_object_get(result, "wall_us"));
     add_time(&tally->total, json_object_get(result, "total_us"));
+    for (int i = 0; i < HC_TALLY_STAGES; i++)
+        add_time(&tally->stages[i], json_object_get(json_object_get(result, "timing"), hc_tally_stages[i]));
     tally->tried_network += json_integer_value(json_object_get(result, "network_attempts")) > 0 ? 1 : 0;
     tally->tried_calls += json_integer_value(json_object_get(result, "calls_denied")) > 0 ? 1 : 0;
     int error = error_type != NULL && status != HC_STATUS_OK ? count_name(tally->error_types, error_type) : 0;
+    if (error == 0)
+        error = count_names(tally->denied, json_object_get(result, "denied"));
+    if (error == 0)
+        error = count_names(tally->findings, json_object_get(result, "findings"));
     return error == 0 ? judge(tally, json_object_get(result, "accepted"),
-                              json_string_value(json_object_get(result, "suite")))
+                              json_string_value(json_object_get(result, "suite")), status == HC_STATUS_OK)
                       : error;
 }
 

@@ -3,12 +3,17 @@
 #define HC_EVAL_TALLY_H
 
 #include "cell/words.h"
+#include "eval/taxonomy.h"
 
 #include <jansson.h>
 
 /* Times by size: 64 steps to each power of two, so that a percentile is told to 1.6 %. */
 #define HC_TALLY_STEPS 64
 #define HC_TALLY_SLOTS (64 * HC_TALLY_STEPS)
+
+/* Stages of a run, by their names in `timing` of a result. */
+#define HC_TALLY_STAGES 6
+extern const char *const hc_tally_stages[HC_TALLY_STAGES];
 
 struct hc_eval_times {
     uint64_t counts[HC_TALLY_SLOTS];
@@ -25,9 +30,13 @@ struct hc_tally {
     uint64_t tried_network, tried_calls; /* items with such findings */
     uint64_t elapsed_us;
     struct hc_eval_times wall, total;
-    json_t *error_types; /* name: count */
-    json_t *suites;      /* name: {right, wrong, not_judged} */
-    json_t *bad;         /* the first of them: {line, message} */
+    struct hc_eval_times stages[HC_TALLY_STAGES]; /* by hc_tally_stages */
+    uint64_t classes[HC_CLASS_COUNT];
+    json_t *kinds[HC_CLASS_COUNT]; /* kinds of each class; name: count */
+    json_t *error_types;           /* name: count */
+    json_t *suites;                /* name: {attempted, ok, right, wrong, not_judged} */
+    json_t *denied, *findings;     /* calls, rules of the policy; name: number of items */
+    json_t *bad;                   /* the first of them: {line, message} */
 };
 
 int hc_tally_init(struct hc_tally *tally);

@@ -5,6 +5,7 @@
 #include "eval/item.h"
 #include "eval/result.h"
 #include "flow/engine.h"
+#include "flow/keep.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define CELLS_AHEAD 4
+#define WARM_CELLS  3
 
 struct worker {
     const struct hc_worker_setup *setup;
@@ -19,26 +21,6 @@ struct worker {
     struct hc_store *store;
     int socket;
 };
-
-/* What can't be recorded did not happen as far as anybody can prove. */
-static json_t *record_of(struct worker *worker, struct hc_job *job)
-{
-    char message[256] = "";
-    json_t *record = hc_record_make(job);
-    if (record == NULL || worker->store == NULL)
-        return record;
-    int error = hc_store_append(worker->store, record, message);
-    if (error == 0)
-        return record;
-    json_decref(record);
-    job->verdict = (struct hc_verdict){
-        .state = HC_STATE_FAULT, .status = HC_STATUS_FAULT, .cause = HC_CAUSE_HOST, .exit_code = -1};
-    job->acceptance.status = HC_ACCEPT_ERROR;
-    job->outcome.failure = (struct hc_setup_failure){.stage = HC_STAGE_RECORD, .error = error};
-    (void)snprintf(job->refusal.message, sizeof job->refusal.message, "the record can't be stored: %s",
-                   message);
-    return hc_record_make(job);
-}
 
 static int run_item(struct worker *worker, const struct hc_eval_item *item, json_t **ret_result)
 {
@@ -55,7 +37,7 @@ static int run_item(struct worker *worker, const struct hc_eval_item *item, json
     } else if (error == 0) {
         error = hc_engine_run(worker->engine, job, &live, item->predicates, NULL);
     }
-    json_t *record = error == 0 ? record_of(worker, job) : NULL;
+    json_t *record = error == 0 ? hc_record_keep(job, item->predicates, worker->store) : NULL;
     *ret_result = record != NULL ? hc_eval_result(item, job, record) : NULL;
     json_decref(record);
     hc_job_done(job);
@@ -88,7 +70,12 @@ int hc_eval_worker(int socket, const struct hc_worker_setup *setup)
 {
     struct worker worker = {.setup = setup, .socket = socket};
     struct hc_engine_options options = {.allow_layers = setup->defaults->allow_layers,
-                                        .cells_ahead = CELLS_AHEAD};
+                                        .cells_ahead = CELLS_AHEAD,
+                                        .warm_cells =
+                                            setup->defaults->warmth != HC_WARMTH_COLD ? WARM_CELLS : 0,
+                                        .warm_where_it_gains = true,
+                                        .store = setup->store,
+                                        .runtimes = setup->runtimes};
     struct hc_problem problem = {0};
     char message[256] = "";
     int error = hc_engine_open(&options, &worker.engine, &problem);

@@ -7,8 +7,9 @@
 
 struct hc_worker_setup {
     const struct hc_spec *defaults;
-    const char *store; /* NULL: no records */
-    int folder;        /* below which the files of items lie */
+    const char *store;    /* NULL: no records */
+    const char *runtimes; /* one more folder of manifests; NULL: none */
+    int folder;           /* below which the files of items lie */
 };
 
 /* Serves `socket` until its other side closes; that also cancels the run of the moment. Returns the exit code

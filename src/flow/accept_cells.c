@@ -256,9 +256,12 @@ static int fill_checker(const struct hc_job *job, const json_t *predicate, struc
     int error = hc_spec_init(spec);
     if (error < 0)
         return error;
+    free(spec->profile); /* what the run's profile refuses, a checker that came with the request may not
+                            either */
+    spec->profile = strdup(job->spec.profile);
     spec->language = strdup(language != NULL ? language : "python");
     spec->code = (uint8_t *)strdup(json_string_value(code));
-    if (spec->language == NULL || spec->code == NULL)
+    if (spec->profile == NULL || spec->language == NULL || spec->code == NULL)
         return -ENOMEM;
     spec->code_bytes = json_string_length(code);
     spec->code_given = true;

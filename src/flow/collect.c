@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "flow/opener.h"
 #include "kernel/syscalls.h"
 
 #include <dirent.h>
@@ -16,7 +17,6 @@
 #include <sys/stat.h>
 
 #define WALK_TIMEOUT_US 5000000u
-#define RESOLVE         (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
 struct walk {
     int root;
@@ -25,13 +25,6 @@ struct walk {
     uint64_t deadline_us;
     uint64_t seen;
 };
-
-static int open_beneath(int root, const char *path, uint64_t flags)
-{
-    /* Non-blocking, so that a FIFO nobody writes to can't hold us; no controlling terminal. */
-    return (int)HC_SYS(
-        hc_openat2(root, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0, RESOLVE));
-}
 
 static void find(struct hc_artifact *artifact, const char *finding)
 {
@@ -171,7 +164,7 @@ static int take_plain(struct walk *walk, int folder, const char *name, struct hc
         collection->over_total = true;
         return 0;
     }
-    hc_autoclose int fd = open_beneath(folder, name, O_RDONLY);
+    hc_autoclose int fd = hc_open_beneath(folder, name, O_RDONLY);
     struct stat info;
     if (fd < 0) {
         find(artifact, "unreadable");
@@ -204,6 +197,16 @@ static int take_entry(struct walk *walk, int folder, const char *name, const cha
 
 static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, unsigned depth);
 
+/* A folder may be listed and yet not be searched. */
+static int stat_entry(int folder, const char *name, struct stat *ret_info)
+{
+    int error = (int)HC_SYS(fstatat(folder, name, ret_info, AT_SYMLINK_NOFOLLOW));
+    if (error != -EACCES)
+        return error;
+    hc_autoclose int fd = hc_open_beneath(folder, name, O_PATH);
+    return fd < 0 ? fd : (int)HC_SYS(fstat(fd, ret_info));
+}
+
 static int visit(struct walk *walk, int folder, const char *name, const char *path, unsigned depth)
 {
     struct stat info;
@@ -213,7 +216,7 @@ static int visit(struct walk *walk, int folder, const char *name, const char *pa
         walk->collection->omitted++;
         return 0;
     }
-    int error = (int)HC_SYS(fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW));
+    int error = stat_entry(folder, name, &info);
     if (error < 0) {
         walk->collection->omitted++;
         return host_lacks(error) ? error : 0;
@@ -252,7 +255,7 @@ static int list_folder(struct walk *walk, DIR *listing, const char *path, unsign
 static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, unsigned depth)
 {
     /* From the folder above, not from the root: a whole path may be longer than the kernel takes. */
-    int fd = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+    int fd = hc_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
     if (fd < 0) {
         walk->collection->omitted++;
         return host_lacks(fd) ? fd : 0;
@@ -273,8 +276,7 @@ static int find_deleted(struct walk *walk)
     struct stat info;
     for (size_t i = 0; i < spec->input_count + 1; i++) {
         const char *name = i < spec->input_count ? spec->inputs[i].name : walk->rules->program_name;
-        hc_autoclose int fd =
-            (int)HC_SYS(hc_openat2(walk->root, name, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0, RESOLVE));
+        hc_autoclose int fd = hc_open_beneath(walk->root, name, O_PATH);
         if (fd >= 0 && fstat(fd, &info) == 0)
             continue;
         if (fd != -ENOENT && fd != -ENOTDIR)
@@ -317,7 +319,7 @@ int hc_collect(int working_folder, const struct hc_collect_rules *rules, struct 
 int hc_collect_read(int working_folder, const char *path, uint64_t max_bytes, uint8_t **ret_data,
                     size_t *ret_bytes)
 {
-    hc_autoclose int fd = open_beneath(working_folder, path, O_RDONLY);
+    hc_autoclose int fd = hc_open_beneath(working_folder, path, O_RDONLY);
     struct stat info;
     if (fd < 0)
         return fd;

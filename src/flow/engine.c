@@ -7,7 +7,13 @@
 #include "base/strings.h"
 #include "flow/accept.h"
 #include "flow/accept_cells.h"
+#include "flow/deterministic.h"
+#include "flow/keep.h"
+#include "flow/ordinary.h"
+#include "flow/permit.h"
+#include "flow/redact_host.h"
 #include "flow/scan.h"
+#include "flow/warm.h"
 #include "runtime/version.h"
 
 #include <errno.h>
@@ -21,16 +27,32 @@
 #define COMPILE_OUTPUT_MAX    (128ull * 1024 * 1024)
 #define HEAP_FACTOR           4 /* heap limit of an interpreter over the memory limit of the cell: never met first */
 #define DIALOGUE_OUTPUT_BYTES (64 * 1024)
+#define LEAST_WALL_US         1000
 #define SCANNER_WALL_US       10000000u
 #define SCANNER_MEMORY_BYTES  (256ull << 20)
 #define CEILING_PROCESSES     4096u
 #define CEILING_MEMORY        (64ull * 1024 * 1024 * 1024)
 
+/* An identity that was read within this time is not read again: packages change by the hour, runs come by the
+ * millisecond. */
+#define IDENTITY_AGE_MAX_US 2000000u
+
+struct identity {
+    const struct hc_runtime *runtime;
+    uint64_t read_at_us;
+    char version[64], environment_sha256[65];
+};
+
 struct hc_engine {
+    struct identity identity;
     struct hc_engine_options options;
     char *programs;
     struct hc_runtimes *runtimes;
     struct hc_hall *hall;
+    char *share;
+    struct hc_warm warm;
+    struct hc_policies policies;
+    struct hc_redact_rules *redact; /* of this host, for every job */
 };
 
 int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **ret_engine,
@@ -41,18 +63,30 @@ int hc_engine_open(const struct hc_engine_options *options, struct hc_engine **r
     hc_autofree char *folder = hc_printf("%s/runtimes", share);
     if (engine == NULL || folder == NULL)
         return -ENOMEM;
-    const char *folders[] = {folder, "/etc/hotcell/runtimes"};
+    const char *folders[] = {folder, "/etc/hotcell/runtimes", options->runtimes};
+    size_t count = options->runtimes != NULL ? 3 : 2;
     int outcome = -ENOENT;
     if (options->only_language != NULL)
-        outcome = hc_runtimes_load_one(folders, 2, options->only_language, &engine->runtimes, problem);
+        outcome = hc_runtimes_load_one(folders, count, options->only_language, &engine->runtimes, problem);
     if (outcome == -ENOENT) /* none given, or an alias */
-        outcome = hc_runtimes_load(folders, 2, &engine->runtimes, problem);
+        outcome = hc_runtimes_load(folders, count, &engine->runtimes, problem);
     if (outcome != 0)
         return outcome;
     engine->options = *options;
     if (options->fault_program == HC_FAULT_LIBRARY)
         hc_fault_arm(options->fault_nth);
     engine->programs = strdup(options->programs != NULL ? options->programs : hc_default_programs());
+    engine->share = strdup(share);
+    if (engine->programs == NULL || engine->share == NULL)
+        return -ENOMEM;
+    hc_warm_init(&engine->warm, engine->programs, engine->share);
+    if (hc_policies_init(&engine->policies, engine->share) < 0)
+        return -ENOMEM;
+    engine->redact = hc_redact_rules_new(NULL);
+    if (engine->redact == NULL || hc_redact_add_host(engine->redact, options->store) < 0) {
+        hc_engine_close(hc_take_pointer(&engine));
+        return -ENOMEM;
+    }
     *ret_engine = hc_take_pointer(&engine);
     return 0;
 }
@@ -68,8 +102,12 @@ void hc_engine_close(struct hc_engine *engine)
     if (engine == NULL)
         return;
     hc_hall_close(engine->hall);
+    hc_warm_done(&engine->warm);
+    hc_policies_done(&engine->policies);
     hc_runtimes_done(engine->runtimes);
+    hc_redact_rules_done(engine->redact);
     free(engine->programs);
+    free(engine->share);
     free(engine);
 }
 
@@ -117,45 +155,69 @@ static int fault(struct hc_job *job, enum hc_stage stage, int error)
 
 /* ---- the hall, built when the first job needs it ---- */
 
-static uint32_t add_bind(struct hc_bind *binds, uint32_t count, const char *path, bool required)
+/* A bind more, or none where the place is taken. More than HC_BIND_MAX are counted and not written. */
+static uint32_t add_bind(struct hc_bind *binds, uint32_t count, const char *path, const char *place,
+                         bool required)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (strcmp(binds[i].target, path) == 0)
+    if (strlen(path) >= HC_PATH_SIZE || strlen(place) >= HC_PATH_SIZE)
+        return required ? HC_BIND_MAX + 1 : count;
+    for (uint32_t i = 0; i < count && i < HC_BIND_MAX; i++)
+        if (strcmp(binds[i].target, place) == 0)
             return count;
-    if (count == HC_BIND_MAX || strlen(path) >= HC_PATH_SIZE)
-        return count;
+    if (count >= HC_BIND_MAX)
+        return HC_BIND_MAX + 1;
     struct hc_bind *bind = &binds[count];
     memset(bind, 0, sizeof *bind);
     memcpy(bind->source, path, strlen(path));
-    memcpy(bind->target, path, strlen(path));
+    memcpy(bind->target, place, strlen(place));
     bind->flags = required ? 0 : HC_BIND_OPTIONAL;
     return count + 1;
 }
 
-static uint32_t collect_binds(const struct hc_engine *engine, struct hc_bind *binds)
+static uint32_t add_tree(struct hc_bind *binds, uint32_t count, const struct hc_runtime *runtime)
+{
+    const struct hc_interpreter *one = runtime->interpreter;
+    return one != NULL && one->tree_host != NULL
+               ? add_bind(binds, count, one->tree_host, one->tree_cell, false)
+               : count;
+}
+
+/* `only`: the one runtime that this hall is for; NULL: any. */
+static uint32_t collect_binds(const struct hc_engine *engine, const struct hc_runtime *only,
+                              struct hc_bind *binds)
 {
     static const char *const top[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
-    uint32_t count = add_bind(binds, 0, "/usr", true);
+    uint32_t count = add_bind(binds, 0, "/usr", "/usr", true);
     struct stat info;
     /* On distributions that have not merged them into /usr these are folders of their own. */
     for (size_t i = 0; i < sizeof top / sizeof *top; i++)
         if (lstat(top[i], &info) == 0 && S_ISDIR(info.st_mode))
-            count = add_bind(binds, count, top[i], false);
+            count = add_bind(binds, count, top[i], top[i], false);
     for (size_t i = 0; i < engine->runtimes->count; i++) {
         const struct hc_runtime *runtime = &engine->runtimes->items[i];
         for (size_t e = 0; e < runtime->etc_count; e++)
-            count = add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].required);
+            count =
+                add_bind(binds, count, runtime->etc[e].path, runtime->etc[e].path, runtime->etc[e].required);
+        for (size_t v = 0; only == NULL && v <= runtime->variant_count; v++)
+            count = add_tree(binds, count, v == 0 ? runtime : &runtime->variants[v - 1]);
+        if (engine->options.warm_cells > 0 && hc_warm_possible(&engine->warm, runtime))
+            count = hc_warm_binds(&engine->warm, runtime, binds, count);
     }
-    return count;
+    return only != NULL ? add_tree(binds, count, only) : count;
 }
 
 /* A fault of the host in words that say what to do. */
 static int refuse_by_failure(struct hc_job *job, const struct hc_setup_failure *failure, enum hc_cause cause)
 {
     const char *fix = "";
-    if (failure->stage == HC_STAGE_HALL_SLICE && (failure->error == -EACCES || failure->error == -EPERM))
-        fix = "; run as root (an ordinary user needs a set-up that this version does not offer yet)";
-    else if (failure->stage == HC_STAGE_HALL_SLICE && failure->error == -EUSERS)
+    char missing[480];
+    if (failure->stage <= HC_STAGE_HALL_KEEPER && geteuid() != 0 &&
+        hc_ordinary_missing(missing, sizeof missing)) {
+        (void)hc_refuse(&job->refusal, cause, hc_stage_names[failure->stage], "%s", missing);
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
+    if (failure->stage == HC_STAGE_HALL_SLICE && failure->error == -EUSERS)
         fix = "; too many halls at once: wait for one to end";
     else if (failure->stage == HC_STAGE_HALL_CGROUP && failure->error == -EBUSY)
         fix = "; the cgroup at the top holds processes: delegate a group of its own to hotcell (systemd: "
@@ -175,7 +237,17 @@ static int refuse_by_failure(struct hc_job *job, const struct hc_setup_failure *
     return HC_REFUSED;
 }
 
-static int need_hall(struct hc_engine *engine, struct hc_job *job)
+static void start_warm(struct hc_engine *engine)
+{
+    for (size_t i = 0; i < engine->runtimes->count; i++) {
+        const struct hc_runtime *runtime = &engine->runtimes->items[i];
+        if (hc_warm_possible(&engine->warm, runtime))
+            (void)hc_warm_start(&engine->warm, engine->hall, runtime, engine->options.warm_cells);
+    }
+    hc_warm_refill(&engine->warm, engine->hall);
+}
+
+static int need_hall(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
 {
     if (engine->hall != NULL)
         return 0;
@@ -186,16 +258,25 @@ static int need_hall(struct hc_engine *engine, struct hc_job *job)
     struct hc_hall_options options = {
         .programs = engine->programs,
         .binds = binds,
-        .bind_count = collect_binds(engine, binds),
+        .bind_count = collect_binds(engine, engine->options.only_language != NULL ? runtime : NULL, binds),
         .allow_layers = engine->options.allow_layers,
         .ceiling_processes = CEILING_PROCESSES,
         .ceiling_memory_bytes = CEILING_MEMORY,
         .fault_program = engine->options.fault_program,
         .fault_nth = engine->options.fault_nth,
     };
+    if (options.bind_count > HC_BIND_MAX) {
+        (void)hc_refuse(&job->refusal, HC_CAUSE_HOST, "runtimes",
+                        "the manifests want more than %d host paths in a cell, or one that is too long",
+                        HC_BIND_MAX);
+        hc_job_refuse(job);
+        return HC_REFUSED;
+    }
     int error = hc_hall_open(&options, &engine->hall, &failure);
     if (error == HC_SETUP_FAILED)
         return refuse_by_failure(job, &failure, HC_CAUSE_HOST);
+    if (error == 0 && engine->options.warm_cells > 0)
+        start_warm(engine);
     return error < 0 ? fault(job, HC_STAGE_HALL_KEEPER, error) : 0;
 }
 
@@ -205,6 +286,7 @@ static void drop_broken_hall(struct hc_engine *engine, const struct hc_outcome *
     if (engine->hall != NULL && outcome->failure.error != 0 &&
         (outcome->failure.stage == HC_STAGE_HALL_KEEPER || outcome->failure.stage == HC_STAGE_TEARDOWN)) {
         hc_hall_close(engine->hall);
+        hc_warm_done(&engine->warm);
         engine->hall = NULL;
     }
 }
@@ -229,18 +311,48 @@ static const struct hc_runtime *choose_runtime(const struct hc_engine *engine, s
     return runtime;
 }
 
-/* A wanted version is a prefix in whole parts: 3.11 fits 3.11.2, 3.1 does not. */
-static bool version_fits(const char *wanted, const char *version)
-{
-    size_t n = strlen(wanted);
-    return strncmp(wanted, version, n) == 0 && (version[n] == '\0' || version[n] == '.');
-}
-
 /* The output of the compile step, or something in it. */
 static bool is_output(const struct hc_runtime *runtime, const char *name)
 {
     size_t n = runtime->compile_output != NULL ? strlen(runtime->compile_output) : 0;
     return n > 0 && strncmp(name, runtime->compile_output, n) == 0 && (name[n] == '\0' || name[n] == '/');
+}
+
+static int refuse_version(struct hc_job *job, const struct hc_runtime *runtime, const char *named)
+{
+    char there[256] = "", version[64];
+    for (size_t i = 0; i <= runtime->variant_count; i++) {
+        const struct hc_runtime *one = i == 0 ? runtime : &runtime->variants[i - 1];
+        size_t used = strlen(there);
+        if (one->interpreter != NULL && hc_runtime_version(one, version) == 0)
+            (void)snprintf(there + used, sizeof there - used, "%s%s%s%s", used > 0 ? ", " : "", version,
+                           one->variant != NULL ? " as @" : "", one->variant != NULL ? one->variant : "");
+    }
+    return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
+                     "--language %.100s: there is no such version; installed here: %s", named,
+                     there[0] != '\0' ? there : "unknown");
+}
+
+/* One of the installed versions, and flags that its compile step may get. */
+static int settle_version(struct hc_job *job, const struct hc_runtime **runtime, const char *named)
+{
+    const char *wanted = strchr(named, '@');
+    const struct hc_runtime *chosen = hc_runtime_default(*runtime);
+    if (chosen->interpreter == NULL)
+        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named,
+                         (*runtime)->missing);
+    if (wanted != NULL)
+        chosen = hc_runtime_of_version(*runtime, wanted + 1, job->runtime_version);
+    if (chosen == NULL)
+        return refuse_version(job, *runtime, named);
+    for (size_t i = 0; i < job->spec.flag_count; i++)
+        if (!hc_runtime_flag_allowed(chosen, job->spec.flags[i]))
+            return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "flag", "--flag %.100s: %s", job->spec.flags[i],
+                             chosen->compile_flags.count > 0
+                                 ? "is not one of those that the language's manifest allows"
+                                 : "the language has no flags that could be given");
+    *runtime = chosen;
+    return 0;
 }
 
 static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime **ret_runtime)
@@ -251,15 +363,9 @@ static int settle_runtime(struct hc_engine *engine, struct hc_job *job, const st
         return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
                          "--language %.100s: unknown; `hotcell runtimes` lists what there is", named);
     (void)snprintf(job->language, sizeof job->language, "%.31s", runtime->name);
-    if (runtime->interpreter_path == NULL)
-        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language", "--language %.100s: %s", named,
-                         runtime->missing);
-    const char *wanted = strchr(named, '@');
-    if (wanted != NULL && (hc_runtime_version(runtime, job->runtime_version) != 0 ||
-                           !version_fits(wanted + 1, job->runtime_version)))
-        return hc_refuse(&job->refusal, HC_CAUSE_RUNTIME, "language",
-                         "--language %.100s: installed here is version %s", named,
-                         job->runtime_version[0] != '\0' ? job->runtime_version : "unknown");
+    int error = settle_version(job, &runtime, named);
+    if (error != 0)
+        return error;
     const char *reason, *name = job->spec.program_name != NULL ? job->spec.program_name : runtime->file;
     if (!hc_plan_name_ok(name, &reason) || strchr(name, '/') != NULL ||
         strlen(name) >= sizeof job->program_name)
@@ -340,18 +446,24 @@ static int read_output(const struct hc_job *job, const struct hc_runtime *runtim
 
 /* ---- one command in a cell ---- */
 
+enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE, COMMAND_ASSERTS };
+
 struct command {
     const struct hc_runtime *runtime;
+    bool whole_program; /* a run, and of the program as it came: a warm cell can take it */
     struct hc_strings argv;
     char **env;
     struct hc_plan_file *files;
     size_t file_count;
-    bool dialogue; /* with test code, over standard input and output */
+    void *hooks[HC_RUNTIME_FIXES_MAX]; /* contents of files of the runtime's */
+    bool dialogue;                     /* with test code, over standard input and output */
     bool scanner;
 };
 
 static void command_done(struct command *command)
 {
+    for (size_t i = 0; i < HC_RUNTIME_FIXES_MAX; i++)
+        free(command->hooks[i]);
     hc_strings_done(&command->argv);
     for (size_t i = 0; command->env != NULL && command->env[i] != NULL; i++)
         free(command->env[i]);
@@ -362,6 +474,8 @@ static void command_done(struct command *command)
 static uint64_t threads_for(const struct hc_job *job)
 {
     uint64_t cpus = (job->effective.limits[HC_LIMIT_CPUS] + 999) / 1000;
+    if (job->spec.deterministic)
+        return 1;
     uint64_t by_tasks = job->effective.limits[HC_LIMIT_PROCESSES] / 4;
     uint64_t host = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
     cpus = cpus < host ? cpus : host;
@@ -378,46 +492,50 @@ static bool overridden(const struct hc_spec *spec, const char *name)
     return false;
 }
 
-/* Fixes what the environment can fix; what each runtime reads is its own business. */
-static size_t deterministic_env(struct hc_job *job, char **env, size_t at)
+static int add_variable(char **env, size_t *at, const struct hc_runtime_variable *variable,
+                        const struct hc_template_values *values)
 {
-    const char *seed = job->spec.seed != NULL ? job->spec.seed : "0";
-    if (!job->spec.deterministic)
-        return at;
-    if (!overridden(&job->spec, "PYTHONHASHSEED"))
-        env[at++] = hc_printf("PYTHONHASHSEED=%s", seed);
-    job->fixed_count = 0;
-    job->fixed[job->fixed_count++] = "hash_seed";
-    job->fixed[job->fixed_count++] = "time_zone";
-    job->fixed[job->fixed_count++] = "locale";
-    return at;
+    hc_autofree char *value = NULL;
+    int error = hc_template_expand(variable->value, values, &value);
+    if (error != 0)
+        return error < 0 ? error : -EINVAL;
+    env[(*at)++] = hc_printf("%s=%s", variable->name, value);
+    return 0;
 }
 
+static bool takes_part(const char *const *names, const char *name)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+/* Variables of the manifest, those by which it makes runs deterministic, the caller's own; each name once,
+ * the later one counts. */
 static int build_env(struct hc_job *job, const struct hc_runtime *runtime,
                      const struct hc_template_values *values, char ***ret_env)
 {
     const struct hc_spec *spec = &job->spec;
-    char **env = calloc(runtime->env_count + spec->env_count + 4, sizeof *env);
-    size_t at = 0;
+    const char *names[HC_FIXED_NAMES_MAX + 1] = {NULL};
+    size_t room = runtime->env_count + spec->env_count + HC_FIXED_NAMES_MAX + 1, at = 0;
+    int error = 0;
+    char **env = calloc(room, sizeof *env);
     if (env == NULL)
         return -ENOMEM;
     *ret_env = env;
-    for (size_t i = 0; i < runtime->env_count; i++) {
-        hc_autofree char *value = NULL;
-        if (overridden(spec, runtime->env[i].name))
-            continue;
-        int error = hc_template_expand(runtime->env[i].value, values, &value);
-        if (error != 0)
-            return error < 0 ? error : -EINVAL;
-        env[at++] = hc_printf("%s=%s", runtime->env[i].name, value);
-    }
-    at = deterministic_env(job, env, at);
-    for (size_t i = 0; i < spec->env_count; i++)
+    hc_deterministic_names(job, runtime, names);
+    for (size_t i = 0; error == 0 && i < runtime->env_count; i++)
+        if (!overridden(spec, runtime->env[i].name) && !takes_part(names, runtime->env[i].name))
+            error = add_variable(env, &at, &runtime->env[i], values);
+    for (size_t i = 0; names[i] != NULL && error == 0; i++)
+        error = add_variable(env, &at, hc_deterministic_variable(runtime, names[i]), values);
+    for (size_t i = 0; error == 0 && i < spec->env_count; i++)
         env[at++] = strdup(spec->env[i]);
-    for (size_t i = 0; i < at; i++)
+    for (size_t i = 0; error == 0 && i < at; i++)
         if (env[i] == NULL)
             return -ENOMEM;
-    return 0;
+    return error;
 }
 
 static int append_args(struct command *command, const struct hc_spec *spec)
@@ -435,11 +553,13 @@ static int append_args(struct command *command, const struct hc_spec *spec)
     return 0;
 }
 
-static int list_files(struct command *command, const struct hc_job *job, const struct compiled *compiled)
+static int list_files(struct command *command, const struct hc_job *job, enum command_kind kind,
+                      const struct compiled *compiled)
 {
     const struct hc_spec *spec = &job->spec;
     command->files =
-        calloc(spec->input_count + 1 + (compiled != NULL ? compiled->count : 0), sizeof *command->files);
+        calloc(spec->input_count + 1 + HC_RUNTIME_FIXES_MAX + (compiled != NULL ? compiled->count : 0),
+               sizeof *command->files);
     if (command->files == NULL)
         return -ENOMEM;
     command->files[command->file_count++] = (struct hc_plan_file){
@@ -453,10 +573,15 @@ static int list_files(struct command *command, const struct hc_job *job, const s
                                                                       .bytes = spec->inputs[i].bytes};
     for (size_t i = 0; compiled != NULL && i < compiled->count; i++)
         command->files[command->file_count++] = compiled->files[i];
-    return 0;
+    return kind == COMMAND_RUN ? hc_deterministic_hooks(job, command->runtime, command->files,
+                                                        &command->file_count, command->hooks)
+                               : 0;
 }
 
-enum command_kind { COMMAND_RUN, COMMAND_CHECK, COMMAND_COMPILE, COMMAND_ASSERTS };
+static bool compiled_is_empty(const struct compiled *compiled)
+{
+    return compiled == NULL || compiled->count == 0;
+}
 
 static int build_command(struct hc_job *job, const struct hc_runtime *runtime, enum command_kind kind,
                          const struct compiled *compiled, struct command *ret_command)
@@ -465,10 +590,15 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
     (void)snprintf(file, sizeof file, "%s%s", job->program_name[0] == '-' ? "./" : "", job->program_name);
     (void)snprintf(output, sizeof output, "./%s",
                    runtime->compile_output != NULL ? runtime->compile_output : "");
-    struct hc_template_values values = {.interpreter = runtime->interpreter_path,
+    struct hc_template_values values = {.interpreter = runtime->interpreter->place,
+                                        .tree = runtime->interpreter->tree_cell,
+                                        .flags = (const char *const *)job->spec.flags,
+                                        .flag_count = job->spec.flag_count,
                                         .file = file,
                                         .output = output,
                                         .home = "/tmp/home",
+                                        .seed = job->spec.seed != NULL ? job->spec.seed : "0",
+                                        .hook = HC_HOOK_FOLDER,
                                         .threads = threads_for(job),
                                         .memory_mib = job->effective.limits[HC_LIMIT_MEMORY] >> 20,
                                         .heap_mib =
@@ -479,30 +609,59 @@ static int build_command(struct hc_job *job, const struct hc_runtime *runtime, e
                                                                    : &runtime->compile;
     memset(ret_command, 0, sizeof *ret_command);
     ret_command->runtime = runtime;
+    ret_command->whole_program = kind == COMMAND_RUN && compiled_is_empty(compiled);
     int error = hc_template_expand_all(templates, &values, &ret_command->argv);
+    if (error == 0 && kind == COMMAND_RUN)
+        error = hc_deterministic_options(job, runtime, &values, &ret_command->argv);
     if (error == 0)
         error = build_env(job, runtime, &values, &ret_command->env);
     ret_command->dialogue = kind == COMMAND_ASSERTS;
     if (error == 0 && (kind == COMMAND_RUN || kind == COMMAND_ASSERTS))
         error = append_args(ret_command, &job->spec);
     if (error == 0)
-        error = list_files(ret_command, job, compiled);
+        error = list_files(ret_command, job, kind, compiled);
     return error > 0 ? -EINVAL : error;
 }
 
 struct identify {
     struct hc_job *job;
     const struct hc_runtime *runtime;
+    struct identity *known;
 };
 
 /* Version and digest go into the record only; reading them overlaps with the run. */
 static void identify(void *context)
 {
     const struct identify *what = context;
-    if (what->job->environment_sha256[0] != '\0')
+    struct hc_job *job = what->job;
+    struct identity *known = what->known;
+    if (job->environment_sha256[0] != '\0')
         return;
-    (void)hc_runtime_version(what->runtime, what->job->runtime_version);
-    (void)hc_runtime_digest(what->runtime, what->job->environment_sha256);
+    if (known->runtime != what->runtime || hc_now_us() - known->read_at_us > IDENTITY_AGE_MAX_US) {
+        *known = (struct identity){.runtime = what->runtime};
+        (void)hc_runtime_version(what->runtime, known->version);
+        (void)hc_runtime_digest(what->runtime, known->environment_sha256);
+        known->read_at_us = hc_now_us();
+    }
+    memcpy(job->runtime_version, known->version, sizeof job->runtime_version);
+    memcpy(job->environment_sha256, known->environment_sha256, sizeof job->environment_sha256);
+}
+
+/* How long a run that has to be warm waits for its cell: the host may just be importing. */
+#define WARM_WAIT_MS 60000
+
+static void settle_warmth(struct hc_engine *engine, const struct hc_job *job, const struct command *command,
+                          struct hc_execution *execution)
+{
+    execution->warm_place = -1;
+    if (!command->whole_program || job->spec.warmth == HC_WARMTH_COLD || engine->options.warm_cells == 0 ||
+        hc_warm_unfit(&engine->warm, job, command->runtime) != NULL)
+        return;
+    if (engine->options.warm_where_it_gains && job->spec.warmth == HC_WARMTH_DEFAULT &&
+        !hc_warm_gains(job, command->runtime))
+        return;
+    execution->warm_place = hc_warm_place(&engine->warm, command->runtime);
+    execution->warm_wait_ms = job->spec.warmth == HC_WARMTH_WARM ? WARM_WAIT_MS : 0;
 }
 
 /* The scanner's own, whatever those of the run are: archives lie in its memory as files, and once more as
@@ -524,20 +683,21 @@ static void set_scanner_limits(const struct command *command, uint64_t limits[HC
     limits[HC_LIMIT_OUTPUT] = 1 << 20;
 }
 
-/* What an attempt has used in its earlier cells is gone for the later ones. */
+/* What an attempt at a task has used in its earlier cells is gone for the later ones. */
 static uint64_t wall_left_us(const struct hc_job *job, uint64_t limit_us)
 {
     if (job->wall_budget_us == 0)
         return limit_us;
-    uint64_t left_us =
-        job->wall_budget_us > job->wall_used_us + 1000 ? job->wall_budget_us - job->wall_used_us : 1000;
+    uint64_t left_us = job->wall_budget_us > job->wall_used_us + LEAST_WALL_US
+                           ? job->wall_budget_us - job->wall_used_us
+                           : LEAST_WALL_US;
     return left_us < limit_us ? left_us : limit_us;
 }
 
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
                    const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
 {
-    struct identify what = {.job = job, .runtime = command->runtime};
+    struct identify what = {.job = job, .runtime = command->runtime, .known = &engine->identity};
     struct hc_execution execution = {
         .argv = (const char *const *)command->argv.items,
         .env = (const char *const *)command->env,
@@ -564,11 +724,22 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
     for (size_t i = 0; i < command->file_count; i++)
         execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
     execution.limits[HC_LIMIT_WALL] = wall_left_us(job, execution.limits[HC_LIMIT_WALL]);
-    int error = need_hall(engine, job);
+    int error = need_hall(engine, job, command->runtime);
     if (error != 0)
         return error;
+    settle_warmth(engine, job, command, &execution);
+    if (command->whole_program && job->spec.warmth == HC_WARMTH_WARM) {
+        error = hc_engine_await_warm(engine, job->language, 1, WARM_WAIT_MS, &job->refusal);
+        if (error == HC_REFUSED)
+            hc_job_refuse(job);
+        if (error != 0)
+            return error;
+        execution.warm_only = true;
+    }
     error = hc_execute(engine->hall, &execution, ret_outcome);
     job->wall_used_us += ret_outcome->usage.wall_us;
+    if (error == 0 && execution.warm_place >= 0)
+        *(ret_outcome->warm ? &engine->warm.hits : &engine->warm.misses) += 1;
     if (error < 0)
         (void)hc_execute_end(engine->hall, ret_outcome);
     return error < 0 ? fault(job, HC_STAGE_CAPTURE, error) : 0;
@@ -670,6 +841,7 @@ static void take_compile_verdict(struct hc_job *job, const struct hc_runtime *ru
     job->outcome.facts = job->compile.outcome.facts;
     job->outcome.layers = job->compile.outcome.layers;
     job->outcome.host_uid = job->compile.outcome.host_uid;
+    job->outcome.host_gid = job->compile.outcome.host_gid;
     job->outcome.residue = job->compile.outcome.residue;
     job->outcome.has_residue = job->compile.outcome.has_residue;
     /* The program itself has printed nothing. */
@@ -706,7 +878,8 @@ static int check_syntax(struct hc_engine *engine, struct hc_job *job, const stru
     command_done(&command);
     if (error == 0) {
         hc_classify(outcome, &verdict);
-        if (verdict.status == HC_STATUS_RUNTIME_ERROR && verdict.exit_code > 0)
+        /* 127 is the loader's word: the parser did not start */
+        if (verdict.status == HC_STATUS_RUNTIME_ERROR && verdict.exit_code > 0 && verdict.exit_code != 127)
             job->verdict.status = HC_STATUS_SYNTAX_ERROR;
         end_outcome(engine, outcome);
     }
@@ -919,6 +1092,8 @@ static int run_all(struct hc_engine *engine, struct hc_job *job, const struct hc
     diagnose(job, runtime);
     if (error == 0 && job->outcome.cell != NULL)
         error = finish_run(engine, job, runtime, live, predicates, out_folder);
+    if (error == 0 && job->outcome.cell != NULL)
+        error = hc_keep_artifacts(job, job->outcome.cell->working_folder);
     end_outcome(engine, &job->outcome);
     hc_rfc3339_now(job->cell_destroyed_at);
     if (job->outcome.failure.error != 0 && job->verdict.state == HC_STATE_FINISHED)
@@ -950,21 +1125,80 @@ static int fit_hard_limits(struct hc_job *job)
     return 0;
 }
 
+/* --warm is a demand: what can't be had is refused, not served cold. */
+static int check_warmth(const struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    if (job->spec.warmth != HC_WARMTH_WARM)
+        return 0;
+    const char *reason = hc_warm_unfit(&engine->warm, job, runtime);
+    if (reason == NULL && engine->options.warm_cells == 0)
+        reason = "no warm cells are kept here";
+    return reason == NULL ? 0 : hc_refuse(&job->refusal, HC_CAUSE_FIELD, "warm", "--warm: %s", reason);
+}
+
+/* What is scrubbed from the record of a job: the host's rows and the patterns of the request. */
+static int add_redactions(const struct hc_engine *engine, struct hc_job *job)
+{
+    char reason[128];
+    job->redact = hc_redact_rules_new(engine->redact);
+    int error = job->redact == NULL ? -ENOMEM : 0;
+    for (size_t i = 0; error == 0 && i < job->spec.redact_count; i++)
+        error = hc_redact_add_pattern(job->redact, "pattern", job->spec.redact[i], reason);
+    return error > 0 ? -EINVAL : error;
+}
+
+/* Checked when the profile was read. */
+static int add_profile_redactions(struct hc_job *job)
+{
+    char reason[128];
+    int error = 0;
+    for (size_t i = 0; error == 0 && i < job->policy->redact.count; i++)
+        error = hc_redact_add_pattern(job->redact, "profile", job->policy->redact.items[i], reason);
+    return error > 0 ? -EINVAL : error;
+}
+
+static int run_second(void *context, struct hc_job *job)
+{
+    hc_job_begin(job);
+    return hc_engine_run(context, job, NULL, NULL, NULL);
+}
+
+static int permit_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
+{
+    const struct hc_second_cell second = {.context = engine, .run = run_second};
+    uint64_t began_us = hc_now_us();
+    int error = hc_permit_program(job, runtime, engine->share, &second);
+    job->gate_us = hc_now_us() - began_us;
+    return error;
+}
+
 int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_live *live,
                   const json_t *predicates, const char *out_folder)
 {
     const struct hc_runtime *runtime = NULL;
     int error = hc_sha256_hex(job->spec.code, job->spec.code_bytes, job->code_sha256);
     if (error == 0)
+        error = add_redactions(engine, job);
+    if (error == 0)
         error = settle_runtime(engine, job, &runtime);
     if (error == 0)
-        error = hc_gate(&job->spec, &job->effective, &job->refusal);
+        error = hc_policies_get(&engine->policies, job->spec.profile, &job->policy, &job->refusal);
+    if (error == 0)
+        error = hc_gate(&job->spec, job->policy, &job->effective, &job->refusal);
+    if (error == 0)
+        error = add_profile_redactions(job);
+    if (error == 0)
+        error = hc_permit_request(job);
+    if (error == 0)
+        error = permit_program(engine, job, runtime);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         return 0;
     }
     if (error == 0)
         error = fit_hard_limits(job);
+    if (error == 0)
+        error = check_warmth(engine, job, runtime);
     if (error == HC_REFUSED) {
         hc_job_refuse(job);
         return 0;
@@ -974,5 +1208,48 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         error = run_all(engine, job, runtime, live, predicates, out_folder);
     if (engine->hall != NULL && engine->options.cells_ahead > 0)
         hc_hall_make_ahead(engine->hall, engine->options.cells_ahead);
+    if (engine->hall != NULL && engine->options.warm_cells > 0)
+        hc_warm_refill(&engine->warm, engine->hall);
     return error < 0 && error != -ENOMEM ? (fault(job, HC_STAGE_CAPTURE, error), 0) : error < 0 ? error : 0;
+}
+
+int hc_engine_await_warm(struct hc_engine *engine, const char *language, unsigned wanted, int timeout_ms,
+                         struct hc_refusal *refusal)
+{
+    const struct hc_runtime *runtime = hc_runtime_by_name(engine->runtimes, language);
+    struct hc_setup_failure failure = {0};
+    hc_autofree struct hc_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return -ENOMEM;
+    if (runtime == NULL || !hc_warm_possible(&engine->warm, runtime))
+        return hc_refuse(refusal, HC_CAUSE_RUNTIME, "warm", "%.60s has no warm cells here", language);
+    int error = need_hall(engine, job, runtime);
+    if (error == HC_REFUSED)
+        *refusal = job->refusal;
+    if (error != 0)
+        return error;
+    error = hc_warm_await(&engine->warm, engine->hall, runtime, wanted, timeout_ms, &failure);
+    if (error < 0)
+        return hc_refuse(refusal, HC_CAUSE_HOST, "warm", "the warm host of %.60s: %s: %s%s%.200s", language,
+                         hc_stage_names[failure.stage], strerror(-error),
+                         failure.detail[0] != '\0' ? ": " : "", failure.detail);
+    return 0;
+}
+
+void hc_engine_warm_counts(const struct hc_engine *engine, uint64_t *ret_hits, uint64_t *ret_misses)
+{
+    *ret_hits = engine->warm.hits;
+    *ret_misses = engine->warm.misses;
+}
+
+int hc_engine_hall(struct hc_engine *engine, struct hc_hall **ret_hall, struct hc_refusal *refusal)
+{
+    hc_autofree struct hc_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return -ENOMEM;
+    int error = need_hall(engine, job, NULL);
+    if (error == HC_REFUSED)
+        *refusal = job->refusal;
+    *ret_hall = engine->hall;
+    return error;
 }

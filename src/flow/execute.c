@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 
@@ -22,6 +24,7 @@
 /* How long the pipes are drained after everything in the cell is dead: only bytes that lie in them already.
  */
 #define DRAIN_TIMEOUT_US 2000000u
+#define STDIN_KEPT_MAX   (64ull * 1024 * 1024)
 #define READY_TIMEOUT_MS 60000
 
 struct running {
@@ -32,6 +35,7 @@ struct running {
     struct hc_stream out, err;
     int stdin_pipe; /* our end; -1: closed */
     int stdin_source;
+    struct hc_capture in; /* kept for the record: a replay gets the same */
     uint8_t input[65536];
     size_t input_bytes, input_at;
     uint64_t cpu_base_us, cpu_user_base_us, cpu_system_base_us;
@@ -192,6 +196,7 @@ static void judge_ready(struct running *run, struct hc_event *event)
     struct hc_attestation *seen = &event->u.ready.attestation;
     outcome->facts = event->u.ready.facts;
     outcome->host_uid = hc_hall_facts(run->hall)->id_base + seen->host_uid;
+    outcome->host_gid = hc_hall_facts(run->hall)->gid_base + seen->host_gid;
     const char *name;
     outcome->facts.core_handler = core_handler();
     if (run->cell->meters[HC_METER_KILL] >= 0 && run->cell->meters[HC_METER_EVENTS] >= 0)
@@ -312,6 +317,16 @@ static uint64_t check_clocks(struct running *run)
     return sample_us < sleep_us ? sample_us : sleep_us;
 }
 
+/* Of a warm cell the keeper sees the end, and it outlives our killing the cell: that end is our own doing,
+ * not the program's. */
+static bool ended_by_us(const struct running *run, int wait_status)
+{
+    const struct hc_hits *hits = &run->outcome->hits;
+    bool killing = hits->killed_for_wall || hits->killed_for_cpu || hits->killed_for_output ||
+                   hits->killed_for_memory || hits->killed_for_cancel || hits->killed_for_fault;
+    return killing && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+}
+
 static void take_report(struct running *run)
 {
     struct hc_end_report report;
@@ -327,6 +342,8 @@ static void take_report(struct running *run)
         run->execed = true;
         outcome->started = HC_STARTED;
         outcome->exec_at_ns = report.at_ns;
+    } else if (report.kind == HC_END_EXITED && ended_by_us(run, report.wait_status)) {
+        run->init_gone = true;
     } else if (report.kind == HC_END_EXITED) {
         run->exited = true;
         outcome->exited = true;
@@ -384,6 +401,8 @@ static void pump_input(struct running *run, bool source_ready)
         }
         run->input_at = 0;
         run->input_bytes = (size_t)n;
+        if (hc_capture_write(&run->in, run->input, (size_t)n) < 0)
+            hc_capture_done(&run->in); /* no memory: the record says that it was not kept */
     }
     if (run->input_at < run->input_bytes) {
         ssize_t n = write(run->stdin_pipe, run->input + run->input_at, run->input_bytes - run->input_at);
@@ -467,6 +486,9 @@ static int serve_polls(struct running *run, const struct pollfd polls[WATCH_COUN
         error = hc_stream_read(&run->out);
     if (error == 0 && polls[WATCH_ERR].revents != 0)
         error = hc_stream_read(&run->err);
+    if (run->outcome->first_output_at_ns == 0 &&
+        run->out.capture.total_bytes + run->err.capture.total_bytes > 0)
+        run->outcome->first_output_at_ns = hc_now_ns();
     if (polls[WATCH_LIVE_OUT].revents != 0)
         hc_stream_pass(&run->out);
     if (polls[WATCH_LIVE_ERR].revents != 0)
@@ -626,7 +648,39 @@ static int run_cell(struct running *run)
     return error;
 }
 
-int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struct hc_outcome *ret_outcome)
+/* Of a file all of it counts, whether the program read it or not; of a pipe what was taken from it. */
+static void finish_input(struct running *run)
+{
+    struct stat info;
+    bool file = run->stdin_source >= 0 && fstat(run->stdin_source, &info) == 0 && S_ISREG(info.st_mode);
+    while (file && run->in.sha.context != NULL && run->in.total_bytes <= STDIN_KEPT_MAX) {
+        ssize_t n = read(run->stdin_source, run->input, sizeof run->input);
+        if (n <= 0 || hc_capture_write(&run->in, run->input, (size_t)n) < 0)
+            break;
+    }
+    if (run->in.sha.context != NULL)
+        (void)hc_capture_finish(&run->in, STDIN_KEPT_MAX, &run->outcome->in);
+    hc_capture_done(&run->in);
+}
+
+/* Older ones have seen too much of the host's life: they are replaced. */
+#define WARM_AGE_MAX_US (600ull * 1000000)
+
+static int take_cell(struct running *run, int warm_place)
+{
+    struct hc_outcome *outcome = run->outcome;
+    if (warm_place >= 0) {
+        int error = hc_hall_take_warm(run->hall, (uint32_t)warm_place, run->execution->warm_wait_ms,
+                                      WARM_AGE_MAX_US, &run->cell);
+        outcome->warm = outcome->made_ahead = error == 0;
+        if (error != -EAGAIN || run->execution->warm_only)
+            return error;
+    }
+    return hc_hall_take_cell(run->hall, &run->cell, &outcome->made_ahead, &outcome->failure);
+}
+
+static int execute_once(struct hc_hall *hall, const struct hc_execution *execution, int warm_place,
+                        struct hc_outcome *ret_outcome)
 {
     memset(ret_outcome, 0, sizeof *ret_outcome);
     uint64_t began_us = hc_now_us();
@@ -638,7 +692,7 @@ int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struc
     run->outcome = ret_outcome;
     run->stdin_pipe = run->stdin_source = run->out.pipe = run->err.pipe = run->out.live = run->err.live = -1;
     ret_outcome->layers.missing = -1;
-    int error = hc_hall_take_cell(hall, &run->cell, &ret_outcome->made_ahead, &ret_outcome->failure);
+    int error = take_cell(run, warm_place);
     ret_outcome->times.provision_us = hc_now_us() - began_us;
     if (error == HC_SETUP_FAILED)
         return 0;
@@ -648,11 +702,31 @@ int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struc
     }
     ret_outcome->cell = run->cell;
     ret_outcome->cell_slot = run->cell->slot;
-    error = run_cell(run);
+    if (execution->stdin_fd >= 0)
+        error = hc_capture_init(&run->in, STDIN_KEPT_MAX);
+    if (error == 0)
+        error = run_cell(run);
+    finish_input(run);
     hc_stream_done(&run->out);
     hc_stream_done(&run->err);
     hc_close_fd(&run->stdin_pipe);
     return error == HC_SETUP_FAILED ? 0 : error;
+}
+
+int hc_execute(struct hc_hall *hall, const struct hc_execution *execution, struct hc_outcome *ret_outcome)
+{
+    int error = execute_once(hall, execution, execution->warm_place, ret_outcome);
+    /* A ready cell that did not wake has run nothing of the program: an empty one does it. Layers that are
+     * missing are missing. */
+    bool asleep = error == 0 && ret_outcome->warm && !execution->warm_only &&
+                  ret_outcome->started == HC_NEVER_STARTED && ret_outcome->layers.missing < 0 &&
+                  !ret_outcome->grade_too_low && !ret_outcome->hits.cancelled &&
+                  ret_outcome->failure.stage != HC_STAGE_HALL_KEEPER;
+    if (!asleep)
+        return error;
+    error = hc_execute_end(hall, ret_outcome);
+    hc_outcome_done(ret_outcome);
+    return error < 0 ? error : execute_once(hall, execution, -1, ret_outcome);
 }
 
 int hc_execute_end(struct hc_hall *hall, struct hc_outcome *outcome)
@@ -674,6 +748,7 @@ void hc_outcome_done(struct hc_outcome *outcome)
 {
     hc_captured_done(&outcome->out);
     hc_captured_done(&outcome->err);
+    hc_captured_done(&outcome->in);
     free(outcome->calls);
     free(outcome->mounts);
     outcome->calls = NULL;

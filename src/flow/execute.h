@@ -25,7 +25,10 @@ struct hc_execution {
     int live_err;
     bool live_visible_out; /* escape sequences made visible */
     bool live_visible_err;
-    int cancel_fd; /* readable: the caller wants the run to end; -1: none */
+    int cancel_fd;    /* readable: the caller wants the run to end; -1: none */
+    int warm_place;   /* of the warm host whose cells fit; -1: an empty cell */
+    bool warm_only;   /* a ready cell or none */
+    int warm_wait_ms; /* how long to wait for one; with none in time an empty cell is taken */
     /* Called once when the program has been let go: work of ours that can overlap with its run. */
     void (*meanwhile)(void *context);
     void *meanwhile_context;
@@ -64,10 +67,12 @@ struct hc_outcome {
     struct hc_hits hits;
     struct hc_usage usage;
     struct hc_captured out, err;
+    struct hc_captured in; /* what was taken from the caller's standard input; data NULL: there was none */
     struct hc_call *calls;
     size_t call_count;
     uint64_t calls_omitted;
-    uint64_t exec_at_ns; /* CLOCK_MONOTONIC */
+    uint64_t exec_at_ns;         /* CLOCK_MONOTONIC */
+    uint64_t first_output_at_ns; /* when the first byte was read; 0: there was none */
     struct hc_cell_facts facts;
     struct hc_layer_results layers;
     bool attested_after_exec;
@@ -76,8 +81,9 @@ struct hc_outcome {
     bool has_residue;
     struct hc_times times;
     bool made_ahead;
+    bool warm;
     uint64_t cell_slot;
-    uint32_t host_uid;
+    uint32_t host_uid, host_gid;
     uint64_t oom_kills;
     struct hc_cell_handle *cell; /* until hc_execute_end */
 };

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/strings.h"
 #include "base/utf8.h"
+#include "flow/opener.h"
 #include "kernel/syscalls.h"
 
 #include <dirent.h>
@@ -14,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define RESOLVE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
 static int copy_file(int from, int to)
 {
@@ -47,8 +46,7 @@ static int make_parents(int root, const char *path)
 
 static int stage_one(int working_folder, int staging, const struct hc_artifact *artifact)
 {
-    hc_autoclose int from = (int)HC_SYS(hc_openat2(
-        working_folder, artifact->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0, RESOLVE));
+    hc_autoclose int from = hc_open_beneath(working_folder, artifact->path, O_RDONLY);
     if (from < 0)
         return from;
     int error = make_parents(staging, artifact->path);

@@ -51,13 +51,13 @@ const struct hc_finding_row hc_findings[HC_FINDING_COUNT] = {
                                   true},
 };
 
-enum hc_finding hc_finding_named(const char *name, size_t n)
+enum hc_artifact_finding hc_finding_named(const char *name, size_t n)
 {
     int i = 0;
     while (i < HC_FINDING_COUNT &&
            (strlen(hc_findings[i].name) != n || memcmp(hc_findings[i].name, name, n) != 0))
         i++;
-    return (enum hc_finding)i;
+    return (enum hc_artifact_finding)i;
 }
 
 struct hc_artifact_rules hc_artifact_rules_default(void)
@@ -68,7 +68,7 @@ struct hc_artifact_rules hc_artifact_rules_default(void)
     return rules;
 }
 
-bool hc_found(const struct hc_artifact *artifact, enum hc_finding finding)
+bool hc_found(const struct hc_artifact *artifact, enum hc_artifact_finding finding)
 {
     for (unsigned i = 0; i < artifact->finding_count; i++)
         if (artifact->findings[i] == hc_findings[finding].name)
@@ -76,7 +76,7 @@ bool hc_found(const struct hc_artifact *artifact, enum hc_finding finding)
     return false;
 }
 
-void hc_find(struct hc_artifact *artifact, enum hc_finding finding)
+void hc_find(struct hc_artifact *artifact, enum hc_artifact_finding finding)
 {
     if (finding < HC_FINDING_COUNT && !hc_found(artifact, finding) &&
         artifact->finding_count < sizeof artifact->findings / sizeof *artifact->findings)
@@ -105,7 +105,7 @@ void hc_artifacts_judge(struct hc_collection *collection, const struct hc_artifa
         if (!allowed(rules, artifact->type))
             hc_find(artifact, HC_FINDING_TYPE_NOT_ALLOWED);
         for (int f = 0; f < HC_FINDING_COUNT && artifact->blocked_by == NULL; f++)
-            if ((rules->blocks >> f & 1) != 0 && hc_found(artifact, (enum hc_finding)f))
+            if ((rules->blocks >> f & 1) != 0 && hc_found(artifact, (enum hc_artifact_finding)f))
                 artifact->blocked_by = hc_findings[f].name;
     }
 }

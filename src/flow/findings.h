@@ -5,7 +5,7 @@
 
 #include "flow/collect.h"
 
-enum hc_finding {
+enum hc_artifact_finding {
     HC_FINDING_SYMLINK,
     HC_FINDING_FIFO,
     HC_FINDING_SOCKET,
@@ -47,7 +47,7 @@ struct hc_finding_row {
 extern const struct hc_finding_row hc_findings[HC_FINDING_COUNT];
 
 /* HC_FINDING_COUNT when there is none of that name. */
-enum hc_finding hc_finding_named(const char *name, size_t n);
+enum hc_artifact_finding hc_finding_named(const char *name, size_t n);
 
 /* What a profile says of files. The defaults: any type, everything looked into, rows that block by
  * themselves. */
@@ -60,8 +60,8 @@ struct hc_artifact_rules {
 struct hc_artifact_rules hc_artifact_rules_default(void);
 
 /* Adds a finding once. */
-void hc_find(struct hc_artifact *artifact, enum hc_finding finding);
-bool hc_found(const struct hc_artifact *artifact, enum hc_finding finding);
+void hc_find(struct hc_artifact *artifact, enum hc_artifact_finding finding);
+bool hc_found(const struct hc_artifact *artifact, enum hc_artifact_finding finding);
 
 /* Marks what the rules keep from being exported: types that are not allowed, findings that block. */
 void hc_artifacts_judge(struct hc_collection *collection, const struct hc_artifact_rules *rules);

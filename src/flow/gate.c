@@ -1,42 +1,31 @@
 #include "flow/gate.h"
 
 #include "base/quantity.h"
+#include "cell/limits.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MIB (1024ull * 1024)
 
-static void show(enum hc_unit unit, uint64_t value, char out[32])
-{
-    if (unit == HC_UNIT_BYTES)
-        hc_format_bytes(value, out);
-    else if (unit == HC_UNIT_US)
-        hc_format_duration(value, out);
-    else if (unit == HC_UNIT_MILLI_CPUS)
-        (void)snprintf(out, 32, "%" PRIu64 ".%03" PRIu64, value / 1000, value % 1000);
-    else
-        (void)snprintf(out, 32, "%" PRIu64, value);
-}
-
-static int check_one(const struct hc_spec *spec, enum hc_limit limit, uint64_t *ret_value,
-                     struct hc_refusal *refusal)
+static int check_one(const struct hc_spec *spec, const struct hc_policy *policy, enum hc_limit limit,
+                     uint64_t *ret_value, struct hc_refusal *refusal)
 {
     const struct hc_limit_row *row = &hc_limits[limit];
     char asked[32], bound[32];
-    *ret_value = row->default_value;
+    uint64_t max = policy != NULL ? policy->limits[limit].max_value : row->max_value;
+    *ret_value = policy != NULL ? policy->limits[limit].default_value : row->default_value;
     if (!spec->limit_asked[limit])
         return 0;
     uint64_t value = spec->limits[limit];
-    show(row->unit, value, asked);
-    if (value > row->max_value) {
-        show(row->unit, row->max_value, bound);
+    hc_limit_show(limit, value, asked);
+    if (value > max) {
+        hc_limit_show(limit, max, bound);
         return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s %s: the profile '%s' allows at most %s",
                          row->flag, asked, spec->profile, bound);
     }
     if (value < row->min_value) {
-        show(row->unit, row->min_value, bound);
+        hc_limit_show(limit, row->min_value, bound);
         return hc_refuse(refusal, HC_CAUSE_FIELD, row->name, "--%s %s: below %s nothing can start", row->flag,
                          asked, bound);
     }
@@ -87,21 +76,17 @@ static int settle(uint64_t *limits, struct hc_refusal *refusal)
     return 0;
 }
 
-int hc_gate(const struct hc_spec *spec, struct hc_effective *ret_effective, struct hc_refusal *refusal)
+int hc_gate(const struct hc_spec *spec, const struct hc_policy *policy, struct hc_effective *ret_effective,
+            struct hc_refusal *refusal)
 {
     memset(ret_effective, 0, sizeof *ret_effective);
-    if (strcmp(spec->profile, "standard") != 0)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "profile",
-                         "--profile %.100s: no such profile; there is: standard", spec->profile);
     for (int i = 0; i < HC_LIMIT_COUNT; i++) {
-        int error = check_one(spec, (enum hc_limit)i, &ret_effective->limits[i], refusal);
+        int error = check_one(spec, policy, (enum hc_limit)i, &ret_effective->limits[i], refusal);
         if (error != 0)
             return error;
     }
     if (spec->code_bytes > HC_SPEC_CODE_BYTES_MAX)
         return hc_refuse(refusal, HC_CAUSE_FIELD, "code", "the program has %zu bytes; at most %llu are taken",
                          spec->code_bytes, (unsigned long long)HC_SPEC_CODE_BYTES_MAX);
-    if (spec->warmth == HC_WARMTH_WARM)
-        return hc_refuse(refusal, HC_CAUSE_FIELD, "warm", "--warm: there is no warm cell for this runtime");
     return settle(ret_effective->limits, refusal);
 }

@@ -33,6 +33,8 @@ struct hc_cell_handle {
     uint32_t slot;
     bool in_use;
     bool made;
+    bool warm; /* a payload of host `host` waits in it */
+    uint32_t host;
     uint64_t asked_at_us, made_at_us;
     int meters[HC_METER_COUNT]; /* -1: not there */
     int working_folder;
@@ -62,6 +64,27 @@ int hc_hall_take_cell(struct hc_hall *hall, struct hc_cell_handle **ret_cell, bo
 /* Asks for empty cells to be made while other work goes on, up to `target` and in batches: nothing is done
  * while more than half of them are waiting. */
 void hc_hall_make_ahead(struct hc_hall *hall, unsigned target);
+
+/* ---- warm hosts and cells; see flow/warm.h ---- */
+
+enum hc_warm_state { HC_WARM_NONE, HC_WARM_STARTING, HC_WARM_READY, HC_WARM_LOST };
+
+/* Of the host in `place`, as far as events were read. `ret_failure` (may be NULL): why it was lost. */
+enum hc_warm_state hc_hall_host(const struct hc_hall *hall, uint32_t place,
+                                struct hc_setup_failure *ret_failure);
+/* Asks the keeper for a host; the descriptors as for HC_OP_START. */
+int hc_hall_ask_host(struct hc_hall *hall, uint32_t place, const struct hc_request *limits,
+                     const int fds[HC_START_FDS]);
+int hc_hall_end_host(struct hc_hall *hall, uint32_t place);
+/* As hc_hall_make_ahead, of cells in which a payload of the host waits. */
+void hc_hall_make_warm(struct hc_hall *hall, uint32_t place, unsigned target);
+/* A warm cell that is ready now, or becomes so within wait_ms. -EAGAIN: none. Cells older than max_age_us are
+ * ended instead. */
+int hc_hall_take_warm(struct hc_hall *hall, uint32_t place, int wait_ms, uint64_t max_age_us,
+                      struct hc_cell_handle **ret_cell);
+/* Reads what the keeper has said meanwhile, waiting up to wait_ms for something. */
+int hc_hall_read(struct hc_hall *hall, int wait_ms);
+unsigned hc_hall_warm_ready(const struct hc_hall *hall, uint32_t place);
 
 /* Sends a request about a cell. */
 int hc_hall_request(struct hc_hall *hall, const struct hc_request *request, const int *fds,

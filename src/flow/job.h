@@ -2,12 +2,15 @@
 #ifndef HC_FLOW_JOB_H
 #define HC_FLOW_JOB_H
 
+#include "base/redact.h"
 #include "cell/spec.h"
 #include "flow/classify.h"
 #include "flow/collect.h"
 #include "flow/diagnose.h"
 #include "flow/findings.h"
 #include "flow/gate.h"
+
+#include "policy/policy.h"
 
 #include <jansson.h>
 
@@ -24,6 +27,7 @@ struct hc_acceptance {
 
 struct hc_job {
     char id[40];
+    const char *submitter; /* not owned; NULL: nobody said */
     char created_at[40], cell_created_at[40], cell_destroyed_at[40];
     uint64_t began_us;
     struct hc_spec spec;
@@ -40,15 +44,24 @@ struct hc_job {
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;
+    const struct hc_policy *policy; /* not owned; NULL: none was settled */
+    struct hc_findings *findings;   /* NULL: the program was not looked at */
     char export_message[256];
     bool export_wanted, exported;
-    uint64_t wall_budget_us,
-        wall_used_us; /* of all cells together, an attempt's; budget 0: each its own limit */
-    char task_id[48]; /* empty: no attempt at a task */
-    unsigned task_attempt;
-    uint64_t check_us, compile_us, accept_us, collect_us;
+    /* Of all cells together, for an attempt at a task; budget 0: each cell has the limit for itself. */
+    uint64_t wall_budget_us, wall_used_us;
+    uint64_t gate_us, check_us, compile_us, accept_us, collect_us;
     const char *fixed[8]; /* what --deterministic fixed */
     unsigned fixed_count;
+    struct hc_redact_rules *redact; /* what is scrubbed from the record; a profile may add to it */
+    char request_sha256[65];        /* digest of the document by which the run can be replayed; "": none */
+    bool keep_all;                  /* contents of artifacts are kept whether exported or not */
+    struct hc_kept_file {           /* contents of artifacts, for the store or for a comparison */
+        size_t artifact;            /* index in the collection */
+        uint8_t *data;
+        size_t bytes;
+    } * kept;
+    size_t kept_count;
 };
 
 void hc_job_done(struct hc_job *job);

@@ -5,6 +5,7 @@
 #include "filter_payload.h"
 #include "flow/attempts.h"
 #include "flow/findings.h"
+#include "flow/keep.h"
 
 #include <openssl/evp.h>
 #include <signal.h>
@@ -77,19 +78,48 @@ static json_t *base64(const void *data, size_t n)
     return text;
 }
 
-static json_t *stream(const struct hc_captured *captured)
+static json_t *redactions_of(const struct hc_redacted *redacted)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < redacted->kinds; i++)
+        (void)json_array_append_new(list, json_pack("{s:s, s:o}", "kind", redacted->counts[i].kind, "count",
+                                                    number(redacted->counts[i].count)));
+    return list;
+}
+
+/* The same scrubbing for a short text that was taken from the output, which has counted it. */
+static json_t *scrubbed(const struct hc_job *job, const char *text)
+{
+    struct hc_redacted redacted;
+    size_t n = strlen(text);
+    if (hc_redact(job->redact, (const uint8_t *)text, n, n, &redacted) < 0)
+        return NULL;
+    json_t *value =
+        redacted.data != NULL ? json_stringn((const char *)redacted.data, redacted.bytes) : json_string(text);
+    hc_redacted_done(&redacted);
+    return value;
+}
+
+/* What leaves is scrubbed; the digest and the lengths are those of what the run wrote. */
+static json_t *stream(const struct hc_job *job, const struct hc_captured *captured)
 {
     if (captured->data == NULL)
         return json_null();
-    bool text = hc_utf8_valid(captured->data, captured->kept_bytes);
-    json_t *body = text ? json_stringn((const char *)captured->data, captured->kept_bytes)
-                        : base64(captured->data, captured->kept_bytes);
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:s, s:[]}", "text", text ? body : json_null(),
+    struct hc_redacted redacted;
+    if (hc_redact(job->redact, captured->data, captured->kept_bytes, captured->head_bytes, &redacted) < 0)
+        return NULL;
+    const uint8_t *data = redacted.data != NULL ? redacted.data : captured->data;
+    size_t bytes = redacted.data != NULL ? redacted.bytes : captured->kept_bytes;
+    bool text = hc_utf8_valid(data, bytes);
+    json_t *body = text ? json_stringn((const char *)data, bytes) : base64(data, bytes);
+    json_t *redactions = redactions_of(&redacted);
+    hc_redacted_done(&redacted);
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:s, s:o}", "text", text ? body : json_null(),
                      "base64", text ? json_null() : body, "encoding", text ? "utf-8" : "base64", "bytes",
                      number(captured->total_bytes), "kept_bytes", number(captured->kept_bytes), "head_bytes",
                      number(captured->head_bytes), "truncated", captured->kept_bytes < captured->total_bytes,
                      "omitted_bytes", number(captured->omitted_bytes), "sha256", captured->sha256,
-                     "redactions");
+                     "redactions", redactions);
 }
 
 static json_t *signal_name(int signal)
@@ -110,8 +140,10 @@ static json_t *error_of(const struct hc_job *job)
     const struct hc_diagnosis *d = &job->diagnosis;
     const struct hc_setup_failure *f = &job->outcome.failure;
     if (job->verdict.state == HC_STATE_REFUSED && job->refusal.cause != HC_CAUSE_NONE)
-        return json_pack("{s:n, s:s, s:n, s:n, s:n, s:o, s:o}", "type", "message", job->refusal.message,
-                         "file", "line", "column", "field", text_or_null(job->refusal.field), "detail",
+        return json_pack("{s:n, s:s, s:n, s:o, s:o, s:o, s:o}", "type", "message", job->refusal.message,
+                         "file", "line", number_if(job->refusal.line > 0, job->refusal.line), "column",
+                         number_if(job->refusal.column > 0, job->refusal.column), "field",
+                         text_or_null(job->refusal.field), "detail",
                          job->refusal.cause == HC_CAUSE_HOST || job->refusal.cause == HC_CAUSE_GRADE
                              ? json_string(job->refusal.field)
                              : json_null());
@@ -121,8 +153,9 @@ static json_t *error_of(const struct hc_job *job)
     if (!d->found || job->verdict.status == HC_STATUS_OK)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:n, s:n, s:n}", "type", text_or_null(d->type), "message",
-                     text_or_null(d->message), "file", text_or_null(d->file), "line",
-                     number_if(d->line > 0, (uint64_t)d->line), "column", "field", "detail");
+                     d->message[0] != '\0' ? scrubbed(job, d->message) : json_null(), "file",
+                     text_or_null(d->file), "line", number_if(d->line > 0, (uint64_t)d->line), "column",
+                     "field", "detail");
 }
 
 static json_t *compile_of(const struct hc_job *job)
@@ -132,7 +165,7 @@ static json_t *compile_of(const struct hc_job *job)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:s}", "exit_code",
                      number_if(c->verdict.exit_code >= 0, (uint64_t)c->verdict.exit_code), "stdout",
-                     stream(&c->outcome.out), "stderr", stream(&c->outcome.err), "wall_us",
+                     stream(job, &c->outcome.out), "stderr", stream(job, &c->outcome.err), "wall_us",
                      number(c->outcome.usage.wall_us), "status", hc_statuses[c->verdict.status].name);
 }
 
@@ -311,7 +344,7 @@ static json_t *isolation_of(const struct hc_job *job)
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "tier", "native", "grade",
                      hc_grade_name(o->layers.grade), "attested",
                      o->attested_after_exec ? "after_exec" : "before_exec", "layers", layers, "uid",
-                     number(o->host_uid), "gid", number(o->host_uid), "capabilities",
+                     number(o->host_uid), "gid", number(o->host_gid), "capabilities",
                      none ? json_string("0000000000000000") : json_null(), "mounts",
                      mounts_of(o->mounts != NULL ? o->mounts : ""));
 }
@@ -326,10 +359,26 @@ static json_t *timing_of(const struct hc_job *job, uint64_t total_us)
                      number(t->teardown_us), "total_us", number(total_us));
 }
 
+/* Names only: values may be secrets. They are kept with the document of the request, which nobody but the
+ * store's owner reads. */
+static json_t *environment_names(const struct hc_spec *spec)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < spec->env_count; i++)
+        (void)json_array_append_new(names, json_stringn(spec->env[i], strcspn(spec->env[i], "=")));
+    return names;
+}
+
+static json_t *stdin_of(const struct hc_captured *in)
+{
+    return in->data != NULL ? json_pack("{s:o, s:s}", "bytes", number(in->total_bytes), "sha256", in->sha256)
+                            : json_null();
+}
+
 static json_t *request_of(const struct hc_job *job)
 {
     const struct hc_spec *spec = &job->spec;
-    json_t *inputs = json_array(), *asked = json_object(), *args = json_array();
+    json_t *inputs = json_array(), *asked = json_object(), *args = json_array(), *flags = json_array();
     for (size_t i = 0; i < spec->input_count; i++)
         if (!spec->inputs[i].folder)
             (void)json_array_append_new(
@@ -341,20 +390,54 @@ static json_t *request_of(const struct hc_job *job)
             (void)json_object_set_new(asked, hc_limits[i].name, number(spec->limits[i]));
     for (size_t i = 0; i < spec->arg_count; i++)
         (void)json_array_append_new(args, path_text(spec->args[i], strlen(spec->args[i])));
-    json_t *task = job->task_id[0] == '\0'
-                       ? json_null()
-                       : json_pack("{s:s, s:i}", "id", job->task_id, "attempt", (int)job->task_attempt);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "task", task, "code_sha256",
+    for (size_t i = 0; i < spec->flag_count; i++)
+        (void)json_array_append_new(flags, path_text(spec->flags[i], strlen(spec->flags[i])));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "flags", flags, "code_sha256",
                      text_or_null(job->code_sha256), "inputs", inputs, "limits", asked, "profile",
-                     path_text(spec->profile, strlen(spec->profile)), "arguments", args);
+                     path_text(spec->profile, strlen(spec->profile)), "arguments", args, "stdin",
+                     stdin_of(&job->outcome.in), "environment", environment_names(spec), "sha256",
+                     text_or_null(job->request_sha256));
 }
 
 static json_t *acceptance_of(const struct hc_job *job)
 {
     static const char *const names[] = {"not_requested", "accepted", "rejected", "error"};
     const struct hc_acceptance *a = &job->acceptance;
+    size_t i;
+    json_t *row;
+    json_array_foreach(a->predicates, i, row)
+    {
+        const char *got = json_string_value(json_object_get(row, "got"));
+        if (got != NULL) /* it quotes the output */
+            (void)json_object_set_new(row, "got", scrubbed(job, got));
+    }
     return json_pack("{s:s, s:o}", "status", names[a->status], "predicates",
                      a->predicates != NULL ? json_incref(a->predicates) : json_null());
+}
+
+static json_t *findings_of(const struct hc_findings *findings)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; findings != NULL && i < findings->count; i++) {
+        const struct hc_finding *f = &findings->items[i];
+        (void)json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "rule", f->rule, "line",
+                                                    number_if(f->line > 0, f->line), "column",
+                                                    number_if(f->column > 0, f->column), "name",
+                                                    path_text(f->name, strlen(f->name)), "message",
+                                                    path_text(f->message, strlen(f->message)), "severity",
+                                                    f->severity == HC_SEVERITY_REFUSAL ? "error" : "note"));
+    }
+    return list;
+}
+
+static json_t *policy_of(const struct hc_job *job)
+{
+    const struct hc_policy *policy = job->policy;
+    if (policy == NULL)
+        return json_null();
+    return json_pack("{s:s, s:I, s:s, s:s, s:o}", "profile", policy->name, "version",
+                     (json_int_t)policy->version, "sha256", policy->sha256, "risk",
+                     hc_risk_names[policy->risk], "findings", findings_of(job->findings));
 }
 
 /* What only a run that took place has. */
@@ -370,16 +453,15 @@ static int set_run_parts(json_t *record, const struct hc_job *job, uint64_t tota
     json_t *parts = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:o, s:o}, s:o, s:{s:s, s:i}, s:o, s:{s:s, s:s, s:o, s:b, "
         "s:b},"
-        " s:{s:s, s:i, s:n, s:s, s:[]}, s:{s:s, s:o, s:o, s:o}, s:o, s:o}",
-        "stdout", stream(&o->out), "stderr", stream(&o->err), "artifacts", artifacts, "files", files, "usage",
-        usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts", attempts,
-        "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
+        " s:o, s:{s:s, s:o, s:o, s:o}, s:o, s:o}",
+        "stdout", stream(job, &o->out), "stderr", stream(job, &o->err), "artifacts", artifacts, "files",
+        files, "usage", usage_of(&o->usage), "limits", limits_of(job), "network", "mode", "none", "attempts",
+        attempts, "omitted", number(o->calls_omitted), "syscalls_denied", denied, "filter", "sha256",
         hc_filter_payload_sha256, "allowed", (int)HC_FILTER_PAYLOAD_ALLOWED, "isolation", isolation_of(job),
         "cell", "id", job->id, "created_at", job->cell_created_at, "destroyed_at",
-        text_or_null(job->cell_destroyed_at), "warm", 0, "made_ahead", o->made_ahead, "policy", "profile",
-        job->spec.profile, "version", 1, "sha256", "risk", "medium", "findings", "runtime", "language",
-        job->language, "version", text_or_null(job->runtime_version), "environment_sha256",
-        text_or_null(job->environment_sha256), "deterministic", deterministic, "timing",
+        text_or_null(job->cell_destroyed_at), "warm", o->warm, "made_ahead", o->made_ahead, "policy",
+        policy_of(job), "runtime", "language", job->language, "version", text_or_null(job->runtime_version),
+        "environment_sha256", text_or_null(job->environment_sha256), "deterministic", deterministic, "timing",
         timing_of(job, total_us), "residue",
         json_pack("{s:o, s:o, s:o, s:o}", "processes", number_if(o->has_residue, o->residue.processes),
                   "mounts", number_if(o->has_residue, o->residue.mounts), "cgroups",
@@ -404,9 +486,10 @@ json_t *hc_record_make(const struct hc_job *job)
     const struct hc_verdict *v = &job->verdict;
     bool ran = job->outcome.started == HC_STARTED || job->compile.ran;
     json_t *record = json_pack(
-        "{s:s, s:s, s:s, s:n, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:{s:s, s:n, s:n}, s:o, s:n}",
-        "schema", "hotcell.run/1", "id", job->id, "created_at", job->created_at, "submitter", "state",
-        hc_state_names[v->state], "status", hc_statuses[v->status].name, "cause",
+        "{s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:{s:s, s:n, s:n}, s:o, s:n}",
+        "schema", "hotcell.run/1", "id", job->id, "created_at", job->created_at, "submitter",
+        text_or_null(job->submitter), "state", hc_state_names[v->state], "status",
+        hc_statuses[v->status].name, "cause",
         hc_causes[v->cause].name != NULL ? json_string(hc_causes[v->cause].name) : json_null(), "exit_code",
         number_if(v->exit_code >= 0, (uint64_t)v->exit_code), "signal",
         number_if(v->signal > 0, (uint64_t)v->signal), "signal_name", signal_name(v->signal), "error",
@@ -415,6 +498,10 @@ json_t *hc_record_make(const struct hc_job *job)
     if (record == NULL)
         return NULL;
     if ((ran ? set_run_parts(record, job, hc_now_us() - job->began_us) : set_empty_parts(record)) != 0) {
+        json_decref(record);
+        return NULL;
+    }
+    if (job->policy != NULL && json_object_set_new(record, "policy", policy_of(job)) != 0) {
         json_decref(record);
         return NULL;
     }
@@ -428,4 +515,7 @@ void hc_job_done(struct hc_job *job)
     hc_outcome_done(&job->compile.outcome);
     hc_collection_done(&job->collection);
     json_decref(job->acceptance.predicates);
+    free(job->findings);
+    hc_kept_done(job);
+    hc_redact_rules_done(job->redact);
 }

@@ -95,7 +95,7 @@ static bool take_line(struct hc_scan *scan, const char *line, size_t n)
         return false;
     (void)snprintf(number, sizeof number, "%.*s", (int)digits, line);
     unsigned long file = strtoul(number, &rest, 10);
-    enum hc_finding finding = hc_finding_named(blank + 1, n - digits - 1);
+    enum hc_artifact_finding finding = hc_finding_named(blank + 1, n - digits - 1);
     if (file >= scan->count || finding < HC_FINDING_OFFICE_MACROS || finding >= HC_FINDING_NOT_INSPECTED)
         return false;
     hc_find(scan->artifacts[file], finding);

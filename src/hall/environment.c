@@ -60,7 +60,9 @@ int hc_environment_open(const struct hc_hall_config *config, struct hc_environme
     for (uint32_t i = 0; i < config->bind_count; i++) {
         const struct hc_bind *bind = &config->binds[i];
         hc_hall_detail(failure, HC_STAGE_HALL_ENVIRONMENT, bind->source);
-        environment->binds[i] = clone_tree(bind->source);
+        environment->binds[i] = (bind->flags & HC_BIND_COPY) != 0
+                                    ? (int)HC_SYS(open(bind->source, O_RDONLY | O_CLOEXEC | O_NOFOLLOW))
+                                    : clone_tree(bind->source);
         if (environment->binds[i] < 0 &&
             !((bind->flags & HC_BIND_OPTIONAL) != 0 && environment->binds[i] == -ENOENT))
             return environment->binds[i];

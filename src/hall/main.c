@@ -1,4 +1,5 @@
-/* hotcell-hall: started by the library as root with a configuration and one end of the keeper's socket. */
+/* hotcell-hall: started with a configuration and one end of the keeper's socket, by the library as root or by
+ * an ordinary user's door. */
 #include "hall/hall.h"
 
 #include "base/cleanup.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -66,9 +66,13 @@ static int read_config(struct hc_hall_failure *failure)
     for (uint32_t i = 0; i < config.bind_count; i++)
         if (!terminated(config.binds[i].source) || !terminated(config.binds[i].target))
             return -EPROTO;
-    if (config.id_base == 0)
+    /* An ordinary user's ranges are newuidmap's to judge. */
+    if (config.id_base == 0 && geteuid() == 0)
         config.id_base = DEFAULT_ID_BASE;
-    if (config.id_base < 65536 || config.id_base > 0x7fff0000u)
+    if (config.gid_base == 0)
+        config.gid_base = (uint32_t)config.id_base;
+    if (config.id_base < 65536 || config.id_base > 0xfff00000u || config.gid_base < 65536 ||
+        config.gid_base > 0xfff00000u)
         return -ERANGE;
     if (config.fault_program == HC_FAULT_HALL)
         hc_fault_arm(config.fault_nth);
@@ -81,14 +85,15 @@ static int place_fd(int fd, int place)
     return (int)HC_SYS(dup2(fd, place)) == place ? 0 : -EBADF;
 }
 
-static int become_keeper(const struct hc_groups *groups, uint32_t slice, uint32_t owner_id, int lock)
+static int become_keeper(const struct hc_groups *groups, uint32_t slice, const struct hc_ids *ids, int lock)
 {
     struct hc_keeper_config keeper = {
         .version = HC_WIRE_VERSION,
         .controllers = groups->controllers,
         .v2_controllers = groups->v2_controllers,
         .slice = slice,
-        .id_base = owner_id,
+        .id_base = ids->uid_base,
+        .gid_base = ids->gid_base,
         .ceiling_processes = config.ceiling_processes,
         .ceiling_memory_bytes = config.ceiling_memory_bytes,
         .allow_layers = config.allow_layers,
@@ -127,18 +132,15 @@ static int become_keeper(const struct hc_groups *groups, uint32_t slice, uint32_
 static int take_ids(struct hc_hall_failure *failure)
 {
     hc_hall_detail(failure, HC_STAGE_HALL_IDS, "setresuid");
-    int error = (int)HC_SYS(setgroups(0, NULL));
-    if (error == 0)
-        error = (int)HC_SYS(setresgid(0, 0, 0));
-    if (error == 0)
-        error = (int)HC_SYS(setresuid(0, 0, 0));
+    int error = hc_ids_become_root();
     /* The id change made us undumpable, and then our own /proc entries belong to the host's root. */
     if (error == 0)
         error = (int)HC_SYS(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
     return error;
 }
 
-static void inside(const struct hc_groups *groups, uint32_t slice, uint32_t owner_id, int lock, int gate)
+static void inside(const struct hc_groups *groups, uint32_t slice, const struct hc_ids *ids, int lock,
+                   int gate)
 {
     struct hc_hall_failure failure = {0};
     char byte;
@@ -151,29 +153,25 @@ static void inside(const struct hc_groups *groups, uint32_t slice, uint32_t owne
         error = hc_root_build(&config, &environment, &failure);
     if (error == 0) {
         hc_hall_detail(&failure, HC_STAGE_HALL_KEEPER, "/bin/keeper");
-        error = become_keeper(groups, slice, owner_id, lock);
+        error = become_keeper(groups, slice, ids, lock);
     }
     report(&failure, error);
     _exit(1);
 }
 
-static int write_map(pid_t child, const char *file, uint32_t owner_id)
+/* With it the guard can sweep as the hall's root when the hall is gone. */
+static int open_namespace(pid_t child)
 {
-    char path[64], map[64];
-    struct hc_text path_text = HC_TEXT(path), map_text = HC_TEXT(map);
-    hc_text_string(&path_text, "/proc/");
-    hc_text_number(&path_text, (uint64_t)child);
-    hc_text_string(&path_text, file);
-    hc_text_string(&map_text, "0 ");
-    hc_text_number(&map_text, owner_id);
-    hc_text_string(&map_text, " ");
-    hc_text_number(&map_text, HC_HALL_IDS);
-    hc_text_string(&map_text, "\n");
-    return hc_file_write(AT_FDCWD, path, map);
+    char buffer[64];
+    struct hc_text path = HC_TEXT(buffer);
+    hc_text_string(&path, "/proc/");
+    hc_text_number(&path, (uint64_t)child);
+    hc_text_string(&path, "/ns/user");
+    return open(buffer, O_RDONLY | O_CLOEXEC);
 }
 
-static int start_keeper(const struct hc_groups *groups, uint32_t slice, uint32_t owner_id, int lock,
-                        pid_t *ret_child, struct hc_hall_failure *failure)
+static int start_keeper(const struct hc_groups *groups, uint32_t slice, const struct hc_ids *ids, int lock,
+                        pid_t *ret_child, int *ret_namespace, struct hc_hall_failure *failure)
 {
     int gate[2];
     hc_hall_detail(failure, HC_STAGE_HALL_NAMESPACES, "pipe");
@@ -190,15 +188,14 @@ static int start_keeper(const struct hc_groups *groups, uint32_t slice, uint32_t
     pid_t child = (pid_t)HC_SYS(hc_clone3(&args));
     if (child == 0) {
         hc_close_fd(&gate_write);
-        inside(groups, slice, owner_id, lock, gate_read);
+        inside(groups, slice, ids, lock, gate_read);
     }
     if (child < 0)
         return child;
     *ret_child = child;
-    hc_hall_detail(failure, HC_STAGE_HALL_IDS, "uid_map");
-    if ((error = write_map(child, "/uid_map", owner_id)) < 0 ||
-        (error = write_map(child, "/gid_map", owner_id)) < 0)
+    if ((error = hc_ids_map(child, ids, false, failure)) < 0)
         return error;
+    *ret_namespace = ids->ordinary ? open_namespace(child) : -1;
     return (int)HC_SYS(write(gate_write, "g", 1)) == 1 ? 0 : -EPIPE;
 }
 
@@ -216,8 +213,21 @@ static void raise_hard_limits(void)
             continue;
         limit.rlim_cur = files && limit.rlim_cur < 1024 ? 1024 : limit.rlim_cur;
         limit.rlim_max = !files ? RLIM_INFINITY : limit.rlim_max < 65536 ? 65536 : limit.rlim_max;
+        if (setrlimit((__rlimit_resource_t)resources[i], &limit) == 0 || !files)
+            continue;
+        (void)getrlimit((__rlimit_resource_t)resources[i], &limit);
+        limit.rlim_cur = limit.rlim_max < 1024 ? limit.rlim_max : 1024;
         (void)setrlimit((__rlimit_resource_t)resources[i], &limit);
     }
+}
+
+struct hc_ids hc_ids_of_slice(const struct hc_hall_config *from, uint32_t slice)
+{
+    return (struct hc_ids){.ordinary = geteuid() != 0,
+                           .own_uid = geteuid(),
+                           .own_gid = getegid(),
+                           .uid_base = (uint32_t)from->id_base + slice * HC_HALL_IDS,
+                           .gid_base = from->gid_base + slice * HC_HALL_IDS};
 }
 
 static volatile sig_atomic_t keeper_pid;
@@ -235,7 +245,7 @@ int main(void)
     static struct hc_groups groups;
     struct hc_hall_failure failure = {0};
     uint32_t slice = 0;
-    int lock = -1;
+    int lock = -1, namespace = -1;
     pid_t child = -1;
     (void)hc_close_range(HC_FD_HALL_SOCKET + 1, ~0u, 0);
     (void)fcntl(HC_FD_HALL_CONFIG, F_SETFD, FD_CLOEXEC);
@@ -245,12 +255,12 @@ int main(void)
     raise_hard_limits();
     int error = read_config(&failure);
     if (error == 0)
-        error = hc_slice_take(&config, &slice, &lock, &failure);
-    uint32_t owner_id = (uint32_t)config.id_base + slice * HC_HALL_IDS;
+        error = hc_slice_take(&config, geteuid() != 0, &slice, &lock, &failure);
+    const struct hc_ids ids = hc_ids_of_slice(&config, slice);
     if (error == 0)
-        error = hc_groups_make(&config, slice, owner_id, &groups, &failure);
+        error = hc_groups_make(&config, slice, &ids, &groups, &failure);
     if (error == 0)
-        error = start_keeper(&groups, slice, owner_id, lock, &child, &failure);
+        error = start_keeper(&groups, slice, &ids, lock, &child, &namespace, &failure);
     if (error < 0) {
         report(&failure, error);
         if (child > 0)
@@ -267,6 +277,6 @@ int main(void)
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
             continue;
     if (lock >= 0)
-        hc_groups_sweep(&groups, slice);
+        hc_groups_sweep(&groups, slice, &ids, namespace);
     return error < 0 ? 1 : 0;
 }

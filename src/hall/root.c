@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 /* Any folder that every host has; the new root covers it in the hall's own mount namespace only. */
@@ -96,6 +97,28 @@ static int make_target(int at, const char *target, bool is_folder)
     return 0;
 }
 
+/* The name is read-only to everybody with the template. */
+static int copy(int source, int at, const char *target)
+{
+    struct stat info;
+    int error = (int)HC_SYS(fstat(source, &info));
+    if (error == 0 && (!S_ISREG(info.st_mode) || info.st_size > (off_t)HC_COPY_BYTES_MAX))
+        error = -EFBIG;
+    if (error == 0)
+        error = make_target(at, target, false);
+    if (error < 0)
+        return error;
+    hc_autoclose int fd = (int)HC_SYS(openat(at, target + 1, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (fd < 0)
+        return fd;
+    for (off_t done = 0; done < info.st_size;) {
+        long n = HC_SYS(sendfile(fd, source, &done, (size_t)(info.st_size - done)));
+        if (n <= 0)
+            return n < 0 ? (int)n : -EIO;
+    }
+    return 0;
+}
+
 static int attach(int tree, int at, const char *target, uint64_t attributes)
 {
     struct stat info;
@@ -142,7 +165,9 @@ static int bind_environment(const struct hc_hall_config *config, int cell, struc
         if (environment->binds[i] < 0)
             continue;
         hc_hall_detail(failure, HC_STAGE_HALL_ROOT, config->binds[i].target);
-        int error = attach(environment->binds[i], cell, config->binds[i].target, read_only);
+        int error = (config->binds[i].flags & HC_BIND_COPY) != 0
+                        ? copy(environment->binds[i], cell, config->binds[i].target)
+                        : attach(environment->binds[i], cell, config->binds[i].target, read_only);
         hc_close_fd(&environment->binds[i]);
         if (error < 0)
             return error;

@@ -8,8 +8,18 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define LOCK_FOLDER "/run/hotcell"
+int hc_slice_folder(bool ordinary, char ret_path[HC_PATH_SIZE])
+{
+    struct hc_text path = {.data = ret_path, .size = HC_PATH_SIZE};
+    hc_text_string(&path, HC_RUN_FOLDER);
+    if (ordinary) {
+        hc_text_string(&path, "/" HC_USER_FOLDER);
+        hc_text_number(&path, getuid());
+    }
+    return hc_text_done(&path);
+}
 
 static int lock_slice(int folder, uint32_t slice, int *ret_lock)
 {
@@ -29,18 +39,20 @@ static int lock_slice(int folder, uint32_t slice, int *ret_lock)
     return 0;
 }
 
-int hc_slice_take(const struct hc_hall_config *config, uint32_t *ret_slice, int *ret_lock,
+int hc_slice_take(const struct hc_hall_config *config, bool ordinary, uint32_t *ret_slice, int *ret_lock,
                   struct hc_hall_failure *failure)
 {
-    hc_hall_detail(failure, HC_STAGE_HALL_SLICE, LOCK_FOLDER);
-    int made = (int)HC_SYS(mkdir(LOCK_FOLDER, 0755));
+    char path[HC_PATH_SIZE];
+    int error = hc_slice_folder(ordinary, path);
+    hc_hall_detail(failure, HC_STAGE_HALL_SLICE, path);
+    int made = error < 0 ? error : ordinary ? 0 : (int)HC_SYS(mkdir(path, 0755));
     if (made < 0 && made != -EEXIST)
         return made;
-    hc_autoclose int folder = (int)HC_SYS(open(LOCK_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    hc_autoclose int folder = (int)HC_SYS(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (folder < 0)
         return folder;
     for (uint32_t slice = 0; slice < config->slice_count; slice++) {
-        int error = lock_slice(folder, slice, ret_lock);
+        error = lock_slice(folder, slice, ret_lock);
         if (error == -EWOULDBLOCK)
             continue;
         if (error < 0)
@@ -52,8 +64,11 @@ int hc_slice_take(const struct hc_hall_config *config, uint32_t *ret_slice, int 
     return -EUSERS;
 }
 
-bool hc_slice_is_free(uint32_t slice, int *ret_lock)
+bool hc_slice_is_free(bool ordinary, uint32_t slice, int *ret_lock)
 {
-    hc_autoclose int folder = open(LOCK_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    char path[HC_PATH_SIZE];
+    if (hc_slice_folder(ordinary, path) < 0)
+        return false;
+    hc_autoclose int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return folder >= 0 && lock_slice(folder, slice, ret_lock) == 0;
 }

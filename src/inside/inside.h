@@ -1,8 +1,12 @@
 /* hotcell-init: process 1 of a cell. Static, no heap, no stdio; reads a plan and nothing else.
  *
  *   prepare.c   before anything is known of the run: namespaces' settings, mounts, pivot_root, Landlock rules
+ *   landlock.c  the ruleset
+ *   plan.c      the plan, mapped and checked
  *   files.c     the plan's files, written into the scratch space
  *   payload.c   what the child does between its birth and its exec
+ *   shed.c      the steps of that; a warm host's payload takes the same
+ *   host.c      the other duty: the place of a warm host
  *   main.c      the order of things, the wait for the end
  */
 #ifndef HC_INSIDE_INSIDE_H
@@ -32,27 +36,19 @@ struct hc_plan_view {
 
 int hc_prepare(struct hc_inside *inside);
 
+/* As process of a warm host: its own view of the cells' template, its id, no capability, then the
+ * interpreter's exec. Returns on failure only, with the stage in `inside`. */
+int hc_become_host(struct hc_inside *inside, const struct hc_plan_view *view, const int fds[HC_START_FDS]);
+
 /* Maps and checks the plan. The memfd must be sealed: nobody can change it between check and use. */
 int hc_plan_open(int fd, struct hc_plan_view *ret_view);
 
 /* Sets the scratch space's size and writes the plan's folders and files into the working folder. */
 int hc_scratch_fill(struct hc_inside *inside, const struct hc_plan_view *view);
 
-/* Descriptors of a start, in the order of HC_OP_START. */
-enum hc_start_fd { HC_START_PLAN, HC_START_STDIN, HC_START_STDOUT, HC_START_STDERR, HC_START_REPORT };
-
 /* The child. Never returns: ends in the program's exec or in _exit after a report on `ready`. */
 _Noreturn void hc_payload(struct hc_inside *inside, const struct hc_plan_view *view,
                           const int fds[HC_START_FDS], int ready);
-
-/* What the child says on its way, over a pipe: each message is one of these. */
-struct hc_payload_report {
-    uint32_t stage; /* HC_STAGE_NONE: ready, waits for the library's byte */
-    int32_t error;
-    int32_t listener; /* number in the descriptor table that init and payload share until the exec */
-    uint32_t reserved;
-    uint64_t layers_applied;
-};
 
 static inline void hc_layer_applied(struct hc_inside *inside, enum hc_layer layer)
 {

@@ -1,4 +1,5 @@
 #include "inside/inside.h"
+#include "inside/shed.h"
 
 #include "base/cleanup.h"
 #include "base/fault.h"
@@ -106,7 +107,16 @@ static void await_exec(int ready, int pidfd, int *ready_write, int report_fd)
     report_end(report_fd, &report);
 }
 
-static void reap_until_killed(pid_t payload, int report_fd)
+/* Nobody is left to reap. The library ends the cell; until then process 1 has to stay. */
+static _Noreturn void wait_for_end(int report_fd)
+{
+    char byte;
+    while (read(report_fd, &byte, 1) > 0)
+        continue;
+    _exit(0);
+}
+
+static _Noreturn void reap_until_killed(pid_t payload, int report_fd)
 {
     for (;;) {
         int status = 0;
@@ -125,24 +135,22 @@ static void reap_until_killed(pid_t payload, int report_fd)
         }
         report_end(report_fd, &report);
     }
-    /* Nobody is left to reap. The library ends the cell; until then process 1 has to stay. */
-    char byte;
-    while (read(report_fd, &byte, 1) > 0)
-        continue;
-    _exit(0);
+    wait_for_end(report_fd);
 }
 
-static void receive_start(int fds[HC_START_FDS])
+/* Returns the socket of a payload that waits in this cell already, -1 without one. */
+static int receive_start(int fds[HC_START_FDS + 1])
 {
     struct hc_init_order order;
     unsigned count = 0;
-    long n = hc_message_receive(HC_FD_INIT_SOCKET, &order, sizeof order, fds, HC_START_FDS, &count, 0);
+    long n = hc_message_receive(HC_FD_INIT_SOCKET, &order, sizeof order, fds, HC_START_FDS + 1, &count, 0);
     if (n <= 0)
         _exit(0);
     inside.stage = HC_STAGE_PLAN;
     if (n != (long)sizeof order || order.version != HC_WIRE_VERSION || order.kind != HC_INIT_START ||
-        count != HC_START_FDS)
+        (count != HC_START_FDS && count != HC_START_FDS + 1))
         fail(-EPROTO);
+    return count > HC_START_FDS ? fds[HC_START_FDS] : -1;
 }
 
 static pid_t fork_payload(const int fds[HC_START_FDS], int ready_write, int *ret_pidfd)
@@ -160,7 +168,57 @@ static pid_t fork_payload(const int fds[HC_START_FDS], int ready_write, int *ret
     return payload;
 }
 
-static void run(int fds[HC_START_FDS])
+static void close_streams(const int fds[HC_START_FDS])
+{
+    for (int i = HC_START_PLAN; i < HC_START_REPORT; i++)
+        close(fds[i]);
+}
+
+static void shed_power(void)
+{
+    inside.stage = HC_STAGE_CAPABILITIES;
+    int error = shed();
+    if (error < 0)
+        fail(error);
+    inside.stage = HC_STAGE_FORK;
+}
+
+static void take_ready(int ready, int pidfd, struct hc_payload_report *ret_report)
+{
+    int error = await_ready(ready, pidfd, ret_report);
+    if (error < 0)
+        fail(error);
+    if (ret_report->stage != HC_STAGE_NONE) {
+        inside.stage = ret_report->stage < HC_STAGE_COUNT ? (enum hc_stage)ret_report->stage : HC_STAGE_FORK;
+        fail(ret_report->error);
+    }
+    inside.facts.layers_applied |= ret_report->layers_applied;
+}
+
+/* The payload was made by a warm host and stands in this cell; its parent is the keeper, who sees its end. */
+static _Noreturn void run_warm(int fds[HC_START_FDS], int payload)
+{
+    struct hc_warm_start begin = {.version = HC_WIRE_VERSION};
+    struct hc_payload_report report = {0};
+    char byte;
+    /* What loses its parent in here becomes our child; nobody asks how it ended. */
+    (void)signal(SIGCHLD, SIG_IGN);
+    shed_power();
+    int error = hc_message_send(payload, &begin, sizeof begin, fds, HC_START_FDS, 0);
+    if (error < 0)
+        fail(error);
+    take_ready(payload, -1, &report);
+    tell(HC_INIT_READY, &inside.working_folder, 1);
+    /* The library's byte on the report socket is for the payload, which then says itself that it has begun
+     * and closes its end. */
+    while (read(payload, &byte, 1) > 0)
+        continue;
+    close(payload);
+    close_streams(fds);
+    wait_for_end(fds[HC_START_REPORT]);
+}
+
+static _Noreturn void run(int fds[HC_START_FDS])
 {
     int ready[2], pidfd = -1;
     struct hc_payload_report report = {0};
@@ -169,17 +227,8 @@ static void run(int fds[HC_START_FDS])
     if (error < 0)
         fail(error);
     pid_t payload = fork_payload(fds, ready[1], &pidfd);
-    inside.stage = HC_STAGE_CAPABILITIES;
-    if ((error = shed()) < 0)
-        fail(error);
-    inside.stage = HC_STAGE_FORK;
-    if ((error = await_ready(ready[0], pidfd, &report)) < 0)
-        fail(error);
-    if (report.stage != HC_STAGE_NONE) {
-        inside.stage = report.stage < HC_STAGE_COUNT ? (enum hc_stage)report.stage : HC_STAGE_FORK;
-        fail(report.error);
-    }
-    inside.facts.layers_applied |= report.layers_applied;
+    shed_power();
+    take_ready(ready[0], pidfd, &report);
     int handed[3] = {pidfd, inside.working_folder, report.listener};
     tell(HC_INIT_READY, handed, 3);
     close(report.listener);
@@ -189,28 +238,41 @@ static void run(int fds[HC_START_FDS])
         close(fd);
     close(pidfd);
     close(ready[0]);
-    for (int i = HC_START_PLAN; i < HC_START_REPORT; i++)
-        close(fds[i]);
+    close_streams(fds);
     reap_until_killed(payload, fds[HC_START_REPORT]);
+}
+
+static int be_host(void)
+{
+    int fds[HC_START_FDS + 1];
+    (void)receive_start(fds);
+    int error = hc_plan_open(fds[HC_START_PLAN], &view);
+    if (error == 0)
+        error = hc_become_host(&inside, &view, fds);
+    fail(error);
 }
 
 int main(void)
 {
-    int fds[HC_START_FDS];
+    int fds[HC_START_FDS + 1];
     long n = hc_message_receive(HC_FD_INIT_SOCKET, &inside.config, sizeof inside.config, NULL, 0, NULL, 0);
     if (n != (long)sizeof inside.config || inside.config.version != HC_WIRE_VERSION)
         return 1;
     (void)fcntl(HC_FD_INIT_SOCKET, F_SETFD, FD_CLOEXEC);
     hc_fault_arm(inside.config.fault_nth);
     inside.landlock = inside.working_folder = -1;
+    if (inside.config.mode == HC_INIT_OF_HOST)
+        return be_host();
     hc_layer_applied(&inside, HC_LAYER_USER_NAMESPACE);
     int error = hc_prepare(&inside);
     if (error < 0)
         fail(error);
     tell(HC_INIT_MADE, NULL, 0);
-    receive_start(fds);
+    int payload = receive_start(fds);
     if ((error = hc_plan_open(fds[HC_START_PLAN], &view)) < 0 ||
         (error = hc_scratch_fill(&inside, &view)) < 0)
         fail(error);
+    if (payload >= 0)
+        run_warm(fds, payload);
     run(fds);
 }

@@ -1,4 +1,5 @@
 #include "inside/inside.h"
+#include "inside/shed.h"
 
 #include "base/cleanup.h"
 #include "base/fault.h"
@@ -8,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/securebits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <string.h>
@@ -16,15 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-
-#ifndef LANDLOCK_ACCESS_FS_REFER
-#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
-#endif
-#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
-#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
-#endif
-#define ACCESS_FS_IOCTL_DEV (1ULL << 15)
-#define SCOPES              3ull /* abstract unix sockets, signals: ABI 6 */
 
 /* A layer that may be missing here: absent when its absence was accepted by name or its grade only falls. */
 static int tolerate(struct hc_inside *inside, enum hc_layer layer, int error)
@@ -87,20 +78,14 @@ static int raise_loopback(struct hc_inside *inside)
 static int new_keyring(struct hc_inside *inside)
 {
     inside->stage = HC_STAGE_KEYRING;
-    long serial = HC_SYS(hc_keyctl_join_new_session());
-    return tolerate(inside, HC_LAYER_KEYRING, serial < 0 ? (int)serial : 0);
+    return tolerate(inside, HC_LAYER_KEYRING, hc_shed_keyring());
 }
 
 /* When the host runs out of memory, cells go first. Inherited by the payload. */
 static int prefer_for_oom(struct hc_inside *inside)
 {
     inside->stage = HC_STAGE_OOM_PREFERENCE;
-    int error = hc_file_write(AT_FDCWD, "/proc/self/oom_score_adj", "500");
-    uint64_t value = 0;
-    if (error == 0)
-        error = hc_file_read_number(AT_FDCWD, "/proc/self/oom_score_adj", &value);
-    inside->facts.oom_score_adj = (int32_t)value;
-    return tolerate(inside, HC_LAYER_OOM_PREFERENCE, error == 0 && value != 500 ? -ERANGE : error);
+    return tolerate(inside, HC_LAYER_OOM_PREFERENCE, hc_shed_oom_preference(&inside->facts.oom_score_adj));
 }
 
 static int mount_proc(struct hc_inside *inside)
@@ -172,98 +157,22 @@ static int bind_cell(struct hc_inside *inside)
     return (int)HC_SYS(mount("/cell", "/cell", NULL, MS_BIND | MS_REC, NULL));
 }
 
-/* ---- Landlock: a second lock on files, and the only one on abstract sockets and signals besides the
- * namespaces ---- */
-
-struct landlock_ruleset {
-    uint64_t handled_access_fs, handled_access_net, scoped;
-};
-
-static uint64_t file_rights(uint32_t abi)
-{
-    uint64_t rights = (1ull << 13) - 1;
-    rights |= abi >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0;
-    rights |= abi >= 3 ? LANDLOCK_ACCESS_FS_TRUNCATE : 0;
-    rights |= abi >= 5 ? ACCESS_FS_IOCTL_DEV : 0;
-    return rights;
-}
-
-static int allow_beneath(int ruleset, const char *path, uint64_t rights)
-{
-    hc_autoclose int folder = (int)HC_SYS(open(path, O_PATH | O_CLOEXEC));
-    if (folder < 0)
-        return folder;
-    struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = folder};
-    return (int)HC_SYS(syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
-}
-
-static int make_ruleset(struct hc_inside *inside)
-{
-    const uint64_t reading =
-        LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-    long abi = HC_SYS(syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */));
-    if (abi < 0)
-        return (int)abi;
-    uint64_t all = file_rights((uint32_t)abi);
-    struct landlock_ruleset attr = {.handled_access_fs = all, .scoped = abi >= 6 ? SCOPES : 0};
-    size_t size = abi >= 6 ? sizeof attr : abi >= 4 ? 16 : 8;
-    hc_autoclose int ruleset = (int)HC_SYS(syscall(SYS_landlock_create_ruleset, &attr, size, 0));
-    if (ruleset < 0)
-        return ruleset;
-    uint64_t device =
-        all & (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE | ACCESS_FS_IOCTL_DEV);
-    int error = allow_beneath(ruleset, "/", reading);
-    if (error == 0)
-        error = allow_beneath(ruleset, "/dev", reading | device);
-    if (error == 0)
-        error = allow_beneath(ruleset, "/proc", reading | (all & LANDLOCK_ACCESS_FS_WRITE_FILE));
-    static const char *const writable[] = {"/work", "/tmp", "/dev/shm"};
-    for (size_t i = 0; error == 0 && i < sizeof writable / sizeof *writable; i++)
-        error = allow_beneath(ruleset, writable[i], all);
-    if (error < 0)
-        return error;
-    inside->facts.landlock_abi = (uint32_t)abi;
-    inside->landlock = hc_take_fd(&ruleset);
-    return 0;
-}
-
 static int prepare_landlock(struct hc_inside *inside)
 {
     inside->stage = HC_STAGE_LANDLOCK;
-    inside->landlock = -1;
-    int error = make_ruleset(inside);
-    /* A kernel without Landlock (ENOSYS) or with it switched off (EOPNOTSUPP) lowers the grade; whether that
-     * is enough is decided outside, from the facts. Any other error is a fault. */
-    if (error == -ENOSYS || error == -EOPNOTSUPP)
-        return 0;
-    return error;
+    inside->landlock = hc_landlock_make(&inside->facts.landlock_abi);
+    return inside->landlock < -1 ? inside->landlock : 0;
 }
-
-static const unsigned locked_bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-                                    SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                                    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 /* For process 1 and all that come after it: nothing can come back through an exec. Process 1 keeps what it
  * holds until the payload is born. */
 static int drop_bounding_set(struct hc_inside *inside)
 {
     inside->stage = HC_STAGE_CAPABILITIES;
-    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
-        int error = (int)HC_SYS(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0));
-        if (error < 0)
-            return error;
-    }
-    int error = (int)HC_SYS(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
+    int error = hc_shed_bounding_set(&inside->facts.securebits);
     if (error == 0)
-        error = (int)HC_SYS(prctl(PR_SET_SECUREBITS, locked_bits, 0, 0, 0));
-    int bits = error < 0 ? error : (int)HC_SYS(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0));
-    if (bits < 0)
-        return bits;
-    inside->facts.securebits = (uint32_t)bits;
-    if ((unsigned)bits != locked_bits)
-        return -EPERM;
-    hc_layer_applied(inside, HC_LAYER_SECUREBITS);
-    return 0;
+        hc_layer_applied(inside, HC_LAYER_SECUREBITS);
+    return error;
 }
 
 int hc_prepare(struct hc_inside *inside)

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static bool has_controller(const struct hc_keeper *keeper, enum hc_controller c)
 {
@@ -42,6 +43,27 @@ int hc_leaf_make(const struct hc_keeper *keeper, struct hc_cell *cell)
         cell->leaves[c] = (int)HC_SYS(openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (cell->leaves[c] < 0)
             return cell->leaves[c];
+    }
+    return 0;
+}
+
+unsigned hc_leaf_folders(const struct hc_cell *cell, int ret_fds[HC_CONTROLLER_COUNT])
+{
+    unsigned count = 0;
+    for (int c = 0; c < HC_CONTROLLER_COUNT; c++)
+        if (c != HC_CONTROLLER_V2 && cell->leaves[c] >= 0)
+            ret_fds[count++] = cell->leaves[c];
+    return count;
+}
+
+int hc_leaf_lend(const struct hc_cell *cell, uint32_t id)
+{
+    int folders[HC_CONTROLLER_COUNT];
+    unsigned count = hc_leaf_folders(cell, folders);
+    for (unsigned i = 0; i < count; i++) {
+        int error = (int)HC_SYS(fchownat(folders[i], "cgroup.procs", id, id, AT_SYMLINK_NOFOLLOW));
+        if (error < 0)
+            return error;
     }
     return 0;
 }

@@ -97,6 +97,26 @@ static int add_pattern(struct hc_sha256 *sha, const char *pattern)
     return r;
 }
 
+/* What --deterministic puts into a cell is told by its content: it is small, and its time says little. */
+static int add_hook(struct hc_sha256 *sha, const struct hc_runtime *runtime, const char *hook)
+{
+    const char *slash = strrchr(runtime->manifest_path, '/');
+    hc_autofree char *path = hc_printf("%.*s%s", slash ? (int)(slash + 1 - runtime->manifest_path) : 0,
+                                       runtime->manifest_path, hook);
+    hc_autofree void *data = NULL;
+    char hex[65];
+    size_t n = 0;
+    if (!path)
+        return -ENOMEM;
+    hc_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return add_item(sha, hook, "missing");
+    int r = hc_read_all_fd(fd, 1024 * 1024, &data, &n);
+    if (r == 0)
+        r = hc_sha256_hex(data, n, hex);
+    return r ? r : add_item(sha, hook, hex);
+}
+
 static int add_all(struct hc_sha256 *sha, const struct hc_runtime *runtime, const char *real,
                    const struct stat *interpreter)
 {
@@ -108,6 +128,9 @@ static int add_all(struct hc_sha256 *sha, const struct hc_runtime *runtime, cons
         r = add_stat(sha, real, interpreter);
     for (size_t i = 0; r == 0 && i < runtime->digest.count; i++)
         r = add_pattern(sha, runtime->digest.items[i]);
+    for (size_t i = 0; r == 0 && i < runtime->fix_count; i++)
+        if (runtime->fixes[i].hook)
+            r = add_hook(sha, runtime, runtime->fixes[i].hook);
     return r;
 }
 

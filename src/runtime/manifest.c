@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "base/yaml.h"
 #include "cell/wire.h"
+#include "runtime/interpreters.h"
 #include "runtime/manifest_read.h"
 #include "runtime/template.h"
 
@@ -15,11 +16,13 @@
 #include <errno.h>
 #include <glob.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NAME_BYTES_MAX = 63 };
 
-#define ANY_NAME    ((1u << HC_TEMPLATE_COUNT) - 1)
+#define FLAGS       (1u << HC_TEMPLATE_FLAGS)
+#define TREE        (1u << HC_TEMPLATE_TREE)
+#define FIX_NAME    (((1u << HC_TEMPLATE_COUNT) - 1) & ~FLAGS & ~TREE)
+#define ANY_NAME    ((FIX_NAME | TREE) & ~(1u << HC_TEMPLATE_SEED) & ~(1u << HC_TEMPLATE_HOOK))
 #define INTERPRETER (1u << HC_TEMPLATE_INTERPRETER)
 #define FILE_NAME   (1u << HC_TEMPLATE_FILE)
 
@@ -104,6 +107,49 @@ static bool is_absolute(const char *text)
     return n > 1 && n < HC_PATH_SIZE && text[0] == '/' && text[n - 1] != '/' && !strstr(text, "//") &&
            !strstr(text, "/./") && !strstr(text, "/../") && !(n > 2 && strcmp(text + n - 2, "/.") == 0) &&
            !(n > 3 && strcmp(text + n - 3, "/..") == 0);
+}
+
+/* Absolute, or below a tree: a clean path of plain parts; which of the two, is checked when all is read. */
+static bool is_interpreter(const char *text)
+{
+    hc_autofree char *below = hc_printf("/%s", text);
+
+    return is_absolute(text) || (text[0] != '/' && below != NULL && is_absolute(below));
+}
+
+/* Where a tree may lie in a cell: not on or in the folders that every cell has. */
+static bool is_cell_place(const char *text)
+{
+    static const char *const taken[] = {"/bin",   "/sbin",  "/lib",    "/dev",     "/etc", "/proc",
+                                        "/run",   "/sys",   "/tmp",    "/usr",     "/var", "/work",
+                                        "/lib64", "/lib32", "/libx32", "/scratch", "/cell"};
+
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        size_t n = strlen(taken[i]);
+        if (strncmp(text, taken[i], n) == 0 && (text[n] == '/' || text[n] == '\0'))
+            return false;
+    }
+    return is_absolute(text) && !strpbrk(text, "*?[");
+}
+
+static bool is_accept(const char *text)
+{
+    return strcmp(text, "accept") == 0;
+}
+
+/* A variant stands where a version could: it must not look like one. */
+static bool is_variant(const char *text)
+{
+    return is_name(text) && !isdigit((unsigned char)text[0]);
+}
+
+/* One word of a compiler, which begins with a dash; a star only at the end. */
+static bool is_flag(const char *text)
+{
+    const char *star = strchr(text, '*');
+
+    return text[0] == '-' && text[1] && text[1] != '*' && strlen(text) <= NAME_BYTES_MAX &&
+           !strpbrk(text, " \n@") && (!star || !star[1]);
 }
 
 /* Never a whole tree that holds secrets or devices: something below a folder of the distribution. */
@@ -362,7 +408,7 @@ static int read_compile(struct reader *r, const struct field *field, json_t *val
                         void *slot)
 {
     static const struct field fields[] = {
-        {"command", read_list, offsetof(struct hc_runtime, compile), true, ANY_NAME, NULL, NULL},
+        {"command", read_list, offsetof(struct hc_runtime, compile), true, ANY_NAME | FLAGS, NULL, NULL},
         {"output", read_text, offsetof(struct hc_runtime, compile_output), true, 0, is_output,
          "the name of a file, or of a folder with a slash at its end"},
         {"rules", read_rules, offsetof(struct hc_runtime, compile_rules), false, 0, NULL, NULL},
@@ -453,21 +499,21 @@ static int read_error(struct reader *r, const struct field *field, json_t *value
     return result;
 }
 
-static int read_env(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+static int read_variables(struct reader *r, const struct field *field, json_t *value, const char *path,
+                          struct hc_runtime_variable **items, size_t *count)
 {
-    struct hc_runtime *runtime = slot;
     const char *key = NULL;
     json_t *text = NULL;
 
     if (!json_is_object(value))
         return refuse_kind(r, path, "a mapping", value);
-    runtime->env = calloc(json_object_size(value) + 1, sizeof *runtime->env);
-    if (!runtime->env)
+    *items = calloc(json_object_size(value) + 1, sizeof **items);
+    if (!*items)
         return -ENOMEM;
     json_object_foreach(value, key, text)
     {
         hc_autofree char *member = hc_yaml_path(path, key);
-        struct hc_runtime_variable *variable = &runtime->env[runtime->env_count++];
+        struct hc_runtime_variable *variable = &(*items)[(*count)++];
         if (!member)
             return -ENOMEM;
         if (!is_variable(key))
@@ -478,6 +524,60 @@ static int read_env(struct reader *r, const struct field *field, json_t *value, 
         variable->name = strdup(key);
         if (!variable->name)
             return -ENOMEM;
+    }
+    return 0;
+}
+
+static int read_env(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    struct hc_runtime *runtime = slot;
+
+    return read_variables(r, field, value, path, &runtime->env, &runtime->env_count);
+}
+
+/* ---- what --deterministic fixes ---- */
+
+static int read_fix_env(struct reader *r, const struct field *field, json_t *value, const char *path,
+                        void *slot)
+{
+    struct hc_runtime_fix *fix = slot;
+
+    return read_variables(r, field, value, path, &fix->env, &fix->env_count);
+}
+
+/* A file below the manifest's own folder. */
+static bool is_hook(const char *text)
+{
+    return *text && *text != '/' && *text != '.' && strlen(text) <= 200 && !strstr(text, "..") &&
+           !strpbrk(text, "\n\\") && text[strlen(text) - 1] != '/';
+}
+
+static int read_fixes(struct reader *r, const struct field *field, json_t *value, const char *path,
+                      void *slot)
+{
+    static const struct field fields[] = {
+        {"fixes", read_text, offsetof(struct hc_runtime_fix, fixes), true, 0, is_name, "a word (a-z 0-9 _)"},
+        {"env", read_fix_env, 0, false, FIX_NAME, NULL, NULL},
+        {"options", read_list, offsetof(struct hc_runtime_fix, options), false, FIX_NAME, NULL, NULL},
+        {"hook", read_text, offsetof(struct hc_runtime_fix, hook), false, 0, is_hook,
+         "a file below the manifest's folder"},
+    };
+    struct hc_runtime *runtime = slot;
+
+    (void)field;
+    if (!json_is_array(value) || json_array_size(value) > HC_RUNTIME_FIXES_MAX)
+        return refuse_kind(r, path, "a list of at most 8 mappings", value);
+    runtime->fixes = calloc(json_array_size(value) + 1, sizeof *runtime->fixes);
+    if (!runtime->fixes)
+        return -ENOMEM;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        hc_autofree char *below = hc_printf("%s/%zu", path, i);
+        if (!below)
+            return -ENOMEM;
+        int result = read_mapping(r, fields, COUNT(fields), json_array_get(value, i), below,
+                                  &runtime->fixes[runtime->fix_count++]);
+        if (result)
+            return result;
     }
     return 0;
 }
@@ -516,6 +616,38 @@ struct path_entry {
     bool required;
 };
 
+static bool is_module(const char *text)
+{
+    return text[0] != '\0' &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == strlen(text);
+}
+
+static int read_warm_kind(struct reader *r, const struct field *field, json_t *value, const char *path,
+                          void *slot)
+{
+    (void)field;
+    (void)slot;
+    const char *text = json_string_value(value);
+    if (text != NULL && strcmp(text, "fork") == 0)
+        return 0;
+    return hc_yaml_problem(r->yaml, path, r->problem, "expected fork");
+}
+
+static int read_warm(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    static const struct field fields[] = {
+        {"kind", read_warm_kind, 0, true, 0, NULL, NULL},
+        {"files", read_list, offsetof(struct hc_runtime, warm_files), false, 0, is_file_name, "a file name"},
+        {"native", read_text, offsetof(struct hc_runtime, warm_native), true, 0, is_file_name, "a file name"},
+        {"modules", read_list, offsetof(struct hc_runtime, warm_modules), false, 0, is_module,
+         "a module's name"},
+        {"cold_for", read_list, offsetof(struct hc_runtime, warm_cold_for), false, 0, is_module,
+         "the beginning of a variable's name"},
+    };
+    (void)field;
+    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+}
+
 static int read_path(struct reader *r, struct hc_runtime *runtime, json_t *value, const char *path)
 {
     static const char expected[] = "a path below /etc, /usr, /opt, /var/cache or /var/lib";
@@ -552,6 +684,53 @@ static int read_etc(struct reader *r, const struct field *field, json_t *value, 
     return 0;
 }
 
+static int read_tree(struct reader *r, const struct field *field, json_t *value, const char *path, void *slot)
+{
+    static const struct field fields[] = {
+        {"host", read_text, offsetof(struct hc_runtime, tree_host), true, 0, is_absolute, "an absolute path"},
+        {"cell", read_text, offsetof(struct hc_runtime, tree_cell), false, 0, is_cell_place,
+         "a place for a tree in a cell, such as /opt/NAME"},
+    };
+    const struct hc_runtime *runtime = slot;
+
+    (void)field;
+    int result = read_mapping(r, fields, COUNT(fields), value, path, slot);
+    if (result)
+        return result;
+    const char *wild = strpbrk(runtime->tree_host, "*?[");
+    if (wild && strchr(wild, '/'))
+        return hc_yaml_problem(r->yaml, path, r->problem,
+                               "host: wildcards are for the last part of the path");
+    if (!runtime->tree_cell && !wild && !is_cell_place(runtime->tree_host))
+        return hc_yaml_problem(r->yaml, path, r->problem,
+                               "host: \"%s\" can't be its place in a cell too: give cell, such as /opt/NAME",
+                               runtime->tree_host);
+    return 0;
+}
+
+static int read_accept(struct reader *r, const struct field *field, json_t *value, const char *path,
+                       void *slot)
+{
+    char *text = NULL;
+
+    int result = copy_text(r, field, value, path, &text);
+    *(bool *)slot = result == 0;
+    free(text);
+    return result;
+}
+
+static int read_compile_flags(struct reader *r, const struct field *field, json_t *value, const char *path,
+                              void *slot)
+{
+    static const struct field fields[] = {
+        {"allow", read_list, offsetof(struct hc_runtime, compile_flags), true, 0, is_flag,
+         "one flag: it begins with '-', and a star can only end it"},
+    };
+
+    (void)field;
+    return read_mapping(r, fields, COUNT(fields), value, path, slot);
+}
+
 /* ---- one manifest ---- */
 
 #define AT(member) offsetof(struct hc_runtime, member)
@@ -562,17 +741,36 @@ static const struct field manifest_fields[] = {
     {"aliases", read_list, AT(aliases), false, 0, is_name, "a name (a-z 0-9 + # . _ -, at most 63)"},
     {"extensions", read_list, AT(extensions), false, 0, is_extension, "a file ending like .py"},
     {"file", read_text, AT(file), true, 0, is_file_name, "a file name"},
-    {"interpreter", read_text_or_list, AT(interpreters), true, 0, is_absolute, "an absolute path"},
+    {"interpreter", read_text_or_list, AT(interpreters), true, 0, is_interpreter, "a path"},
+    {"tree", read_tree, 0, false, 0, NULL, NULL},
+    {"private_paths", read_accept, AT(private_paths), false, 0, is_accept, "\"accept\""},
     {"run", read_list, AT(run), true, ANY_NAME, NULL, NULL},
     {"check", read_list, AT(check), false, ANY_NAME, NULL, NULL},
     {"asserts", read_list, AT(asserts), false, ANY_NAME, NULL, NULL},
     {"compile", read_compile, 0, false, 0, NULL, NULL},
+    {"compile_flags", read_compile_flags, 0, false, 0, NULL, NULL},
     {"env", read_env, 0, false, ANY_NAME, NULL, NULL},
+    {"deterministic", read_fixes, 0, false, 0, NULL, NULL},
     {"etc", read_etc, 0, false, 0, NULL, NULL},
     {"version", read_version, 0, true, 0, NULL, NULL},
     {"error", read_error, 0, false, 0, NULL, NULL},
     {"digest", read_list, AT(digest), false, 0, is_absolute, "an absolute path"},
+    {"facts", read_text, AT(facts), false, 0, is_file_name, "a file name"},
+    {"warm", read_warm, 0, false, 0, NULL, NULL},
     {"install", read_text, AT(install), true, 0, is_text, "a hint how to install it"},
+    {"notes", read_text, AT(notes), false, 0, NULL, NULL},
+};
+
+/* Of a file that adds interpreters to a runtime of another one. */
+static const struct field extension_fields[] = {
+    {"extends", read_text, AT(extends), true, 0, is_name, "a name (a-z 0-9 + # . _ -, at most 63)"},
+    {"variant", read_text, AT(variant), false, 0, is_variant, "a name that does not begin with a digit"},
+    {"interpreter", read_text_or_list, AT(interpreters), true, 0, is_interpreter, "a path"},
+    {"tree", read_tree, 0, false, 0, NULL, NULL},
+    {"private_paths", read_accept, AT(private_paths), false, 0, is_accept, "\"accept\""},
+    {"env", read_env, 0, false, ANY_NAME, NULL, NULL},
+    {"etc", read_etc, 0, false, 0, NULL, NULL},
+    {"digest", read_list, AT(digest), false, 0, is_absolute, "an absolute path"},
     {"notes", read_text, AT(notes), false, 0, NULL, NULL},
 };
 
@@ -609,7 +807,77 @@ static int check_program(struct reader *r, const struct hc_strings *list, const 
                            program);
 }
 
-static int check_whole(struct reader *r, const struct hc_runtime *runtime)
+/* Relative to the tree where there is one, else absolute. */
+static int check_interpreters(struct reader *r, const struct hc_runtime *runtime)
+{
+    for (size_t i = 0; i < runtime->interpreters.count; i++) {
+        const char *text = runtime->interpreters.items[i];
+        if ((text[0] == '/') == (runtime->tree_host == NULL))
+            continue;
+        bool listed = json_is_array(json_object_get(r->yaml->root, "interpreter"));
+        hc_autofree char *path = listed ? hc_printf("/interpreter/%zu", i) : strdup("/interpreter");
+        return !path ? -ENOMEM
+                     : hc_yaml_problem(r->yaml, path, r->problem, "\"%s\" is not %s", text,
+                                       runtime->tree_host ? "relative to the tree" : "an absolute path");
+    }
+    return 0;
+}
+
+/* A bind mount shows in /proc/self/mountinfo where its folder lies on the host. */
+static int check_privacy(struct reader *r, const struct hc_runtime *runtime)
+{
+    hc_autofree char *shown = NULL;
+
+    if (!runtime->tree_host || runtime->private_paths)
+        return 0;
+    int result = hc_tree_shown_path(runtime->tree_host, &shown);
+    if (result || !shown)
+        return result;
+    return hc_yaml_problem(r->yaml, "/tree", r->problem,
+                           "programs would see the path %s: mount it as a file system of its own, or say "
+                           "private_paths: accept",
+                           shown);
+}
+
+/* ${tree} stands for something only where there is one. */
+static int check_tree(struct reader *r, const struct hc_runtime *runtime)
+{
+    const struct hc_strings *lists[] = {&runtime->run, &runtime->check, &runtime->compile};
+    bool used = false;
+
+    for (size_t i = 0; i < COUNT(lists); i++)
+        for (size_t w = 0; w < lists[i]->count; w++)
+            used = used || strstr(lists[i]->items[w], "${tree}") != NULL;
+    for (size_t i = 0; i < runtime->env_count; i++)
+        used = used || strstr(runtime->env[i].value, "${tree}") != NULL;
+    return used && !runtime->tree_host
+               ? hc_yaml_problem(r->yaml, "", r->problem, "\"${tree}\" without \"tree\"")
+               : 0;
+}
+
+/* ${flags} is a word of its own, and there when flags are. */
+static int check_flags(struct reader *r, const struct hc_runtime *runtime)
+{
+    bool there = false;
+
+    for (size_t i = 0; i < runtime->compile.count; i++) {
+        const char *word = runtime->compile.items[i];
+        bool whole = strcmp(word, "${flags}") == 0;
+        hc_autofree char *path = hc_printf("/compile/command/%zu", i);
+        if (!path)
+            return -ENOMEM;
+        if (strstr(word, "${flags}") && (!whole || there))
+            return hc_yaml_problem(r->yaml, path, r->problem, "\"${flags}\" is a whole word, and there once");
+        there = there || whole;
+    }
+    if (there == (runtime->compile_flags.count > 0))
+        return 0;
+    return hc_yaml_problem(r->yaml, there ? "/compile/command" : "/compile_flags", r->problem,
+                           there ? "\"${flags}\" without \"compile_flags\""
+                                 : "compile.command has no \"${flags}\"");
+}
+
+static int check_commands(struct reader *r, const struct hc_runtime *runtime)
 {
     const struct {
         const struct hc_strings *list;
@@ -631,45 +899,39 @@ static int check_whole(struct reader *r, const struct hc_runtime *runtime)
         result = check_output(r, &runtime->check, "check");
     if (result == 0 && !runtime->compile_output)
         result = check_output(r, &runtime->asserts, "asserts");
-    return result;
+    return result == 0 ? check_flags(r, runtime) : result;
 }
 
-static bool is_executable(const char *path)
+static int check_whole(struct reader *r, const struct hc_runtime *runtime)
 {
-    struct stat st;
+    int result = runtime->extends ? 0 : check_commands(r, runtime);
 
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-static int find_interpreter(struct hc_runtime *runtime)
-{
-    for (size_t i = 0; i < runtime->interpreters.count && !runtime->interpreter_path; i++)
-        if (is_executable(runtime->interpreters.items[i]))
-            runtime->interpreter_path = runtime->interpreters.items[i];
-    if (runtime->interpreter_path)
-        return 0;
-    const char *more = runtime->interpreters.count > 1 ? " or another of its places" : "";
-    runtime->missing = hc_printf("%s is not installed: there is no %s%s (%s)", runtime->title,
-                                 runtime->interpreters.items[0], more, runtime->install);
-    return runtime->missing ? 0 : -ENOMEM;
+    if (result == 0)
+        result = check_interpreters(r, runtime);
+    if (result == 0)
+        result = check_tree(r, runtime);
+    return result == 0 ? check_privacy(r, runtime) : result;
 }
 
 static int fill_runtime(struct hc_runtime *runtime, const char *path, const struct hc_yaml *yaml,
                         struct hc_problem *problem)
 {
     struct reader reader = {.yaml = yaml, .problem = problem};
+    bool extends = json_object_get(yaml->root, "extends") != NULL;
 
-    int r = read_mapping(&reader, manifest_fields, COUNT(manifest_fields), yaml->root, "", runtime);
+    int r = extends
+                ? read_mapping(&reader, extension_fields, COUNT(extension_fields), yaml->root, "", runtime)
+                : read_mapping(&reader, manifest_fields, COUNT(manifest_fields), yaml->root, "", runtime);
     if (r == 0)
         r = check_whole(&reader, runtime);
     if (r)
         return r;
     runtime->manifest_path = strdup(path);
-    if (!runtime->title)
+    if (!runtime->title && !extends)
         runtime->title = strdup(runtime->name);
-    if (!runtime->manifest_path || !runtime->title)
+    if (!runtime->manifest_path || (!runtime->title && !extends))
         return -ENOMEM;
-    return find_interpreter(runtime);
+    return hc_interpreters_find(runtime);
 }
 
 int hc_runtime_read(const char *path, const char *data, size_t n, struct hc_runtime *ret,
@@ -699,30 +961,43 @@ static void rules_done(struct hc_error_rules *rules)
     free(rules->items);
 }
 
+static void free_variables(struct hc_runtime_variable *variables, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(variables[i].name);
+        free(variables[i].value);
+    }
+    free(variables);
+}
+
 void hc_runtime_done(struct hc_runtime *runtime)
 {
-    struct hc_strings *lists[] = {&runtime->aliases,      &runtime->extensions,
-                                  &runtime->interpreters, &runtime->run,
-                                  &runtime->check,        &runtime->compile,
-                                  &runtime->digest,       &runtime->version_command,
-                                  &runtime->asserts,      NULL};
-    char *texts[] = {runtime->manifest_path,   runtime->name,
-                     runtime->title,           runtime->file,
-                     runtime->compile_output,  runtime->install,
-                     runtime->notes,           runtime->missing,
-                     runtime->version_pattern, NULL};
+    struct hc_strings *lists[] = {&runtime->aliases,    &runtime->extensions,      &runtime->interpreters,
+                                  &runtime->run,        &runtime->check,           &runtime->compile,
+                                  &runtime->digest,     &runtime->version_command, &runtime->compile_flags,
+                                  &runtime->warm_files, &runtime->warm_modules,    &runtime->warm_cold_for,
+                                  &runtime->absent,     &runtime->asserts,         NULL};
+    char *texts[] = {runtime->manifest_path,   runtime->name,    runtime->title,       runtime->file,
+                     runtime->compile_output,  runtime->install, runtime->notes,       runtime->missing,
+                     runtime->version_pattern, runtime->extends, runtime->variant,     runtime->tree_host,
+                     runtime->tree_cell,       runtime->facts,   runtime->warm_native, NULL};
+
+    hc_interpreters_done(runtime);
 
     for (size_t i = 0; lists[i]; i++)
         hc_strings_done(lists[i]);
     for (size_t i = 0; i + 1 < COUNT(texts); i++)
         free(texts[i]);
-    for (size_t i = 0; i < runtime->env_count; i++) {
-        free(runtime->env[i].name);
-        free(runtime->env[i].value);
+    free_variables(runtime->env, runtime->env_count);
+    for (size_t i = 0; i < runtime->fix_count; i++) {
+        free(runtime->fixes[i].fixes);
+        free(runtime->fixes[i].hook);
+        free_variables(runtime->fixes[i].env, runtime->fixes[i].env_count);
+        hc_strings_done(&runtime->fixes[i].options);
     }
+    free(runtime->fixes);
     for (size_t i = 0; i < runtime->etc_count; i++)
         free(runtime->etc[i].path);
-    free(runtime->env);
     free(runtime->etc);
     rules_done(&runtime->error_rules);
     rules_done(&runtime->compile_rules);

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/strings.h"
 #include "base/yaml.h"
+#include "runtime/interpreters.h"
 #include "runtime/manifest.h"
 #include "runtime/manifest_read.h"
 
@@ -25,7 +26,7 @@ static const char *find_equal(const struct hc_strings *list, const char *text)
 
 static bool has_name(const struct hc_runtime *runtime, const char *name)
 {
-    if (strcasecmp(runtime->name, name) == 0)
+    if (runtime->name && strcasecmp(runtime->name, name) == 0) /* a file that extends another has none */
         return true;
     for (size_t i = 0; i < runtime->aliases.count; i++)
         if (strcasecmp(runtime->aliases.items[i], name) == 0)
@@ -59,9 +60,10 @@ static int check_clash(const struct hc_runtimes *all, const struct hc_runtime *a
     return 0;
 }
 
+/* A place may be taken once: by a runtime, or by a file that extends one and waits until all are read. */
 static int add_runtime(struct hc_runtimes *all, struct hc_runtime *added, struct hc_problem *problem)
 {
-    int r = check_clash(all, added, problem);
+    int r = added->extends ? 0 : check_clash(all, added, problem);
     if (r)
         return r;
     struct hc_runtime *items = reallocarray(all->items, all->count + 1, sizeof *items);
@@ -71,6 +73,62 @@ static int add_runtime(struct hc_runtimes *all, struct hc_runtime *added, struct
     items[all->count++] = *added;
     *added = (struct hc_runtime){0};
     return 0;
+}
+
+static const char *find_variant(const struct hc_runtime *base, const char *variant)
+{
+    for (size_t i = 0; variant && i < base->addition_count; i++)
+        if (hc_string_equal(base->additions[i].variant, variant))
+            return base->additions[i].manifest_path;
+    return NULL;
+}
+
+static struct hc_runtime *find_base(struct hc_runtimes *all, const char *name)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (!all->items[i].extends && has_name(&all->items[i], name))
+            return &all->items[i];
+    return NULL;
+}
+
+static int extend(struct hc_runtimes *all, struct hc_runtime *extension, bool partial,
+                  struct hc_problem *problem)
+{
+    struct hc_runtime *base = find_base(all, extension->extends);
+    const char *other = base ? find_variant(base, extension->variant) : NULL;
+    int r = 0;
+
+    if (!base && !partial)
+        r = hc_problem_set(problem, 0, 0, "extends \"%s\", which no manifest describes", extension->extends);
+    if (other)
+        r = hc_problem_set(problem, 0, 0, "the variant \"%s\" is in %s too", extension->variant, other);
+    if (r)
+        hc_problem_file(problem, extension->manifest_path);
+    return r || !base ? r : hc_interpreters_extend(base, extension);
+}
+
+/* Takes the files that extend a runtime out of the list. With `partial` one whose runtime was not read is
+ * nobody's business. */
+static int apply_extensions(struct hc_runtimes *all, bool partial, struct hc_problem *problem)
+{
+    struct hc_runtimes whole = {.items = calloc(all->count + 1, sizeof *whole.items)};
+    size_t count = all->count;
+    int r = whole.items ? 0 : -ENOMEM;
+
+    if (r)
+        return r;
+    for (size_t i = 0; i < count; i++) /* first the runtimes, so that they lie still */
+        if (!all->items[i].extends)
+            whole.items[whole.count++] = all->items[i];
+    for (size_t i = 0; i < count; i++) {
+        if (!all->items[i].extends)
+            continue;
+        r = r ? r : extend(&whole, &all->items[i], partial, problem);
+        hc_runtime_done(&all->items[i]);
+    }
+    free(all->items);
+    *all = whole;
+    return r;
 }
 
 static int load_bytes(const char *path, void **ret_data, size_t *ret_n, struct hc_problem *problem)
@@ -114,7 +172,9 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int load_folder(struct hc_runtimes *all, const char *folder, struct hc_problem *problem)
+/* `but`: a file of it that was read before; NULL: none. */
+static int load_folder(struct hc_runtimes *all, const char *folder, const char *but,
+                       struct hc_problem *problem)
 {
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, is_manifest, by_bytes);
@@ -131,7 +191,7 @@ static int load_folder(struct hc_runtimes *all, const char *folder, struct hc_pr
     for (int i = 0; i < count; i++) {
         hc_autofree char *path = r ? NULL : hc_printf("%s/%s", folder, entries[i]->d_name);
         if (r == 0)
-            r = path ? load_file(all, path, problem) : -ENOMEM;
+            r = !path ? -ENOMEM : hc_string_equal(path, but) ? 0 : load_file(all, path, problem);
         free(entries[i]);
     }
     free(entries);
@@ -150,6 +210,13 @@ static int load_named(struct hc_runtimes *all, const char *folder, const char *n
     return load_file(all, path, problem);
 }
 
+static bool holds(const char *folder, const char *path)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(path, folder, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
+}
+
 int hc_runtimes_load_one(const char *const *folders, size_t count, const char *name, struct hc_runtimes **ret,
                          struct hc_problem *problem)
 {
@@ -157,7 +224,15 @@ int hc_runtimes_load_one(const char *const *folders, size_t count, const char *n
     int r = all ? -ENOENT : -ENOMEM;
     for (size_t i = 0; r == -ENOENT && i < count; i++)
         r = load_named(all, folders[i], name, problem);
-    if (r == 0 && !has_name(&all->items[0], name))
+    /* The folders after the first are the administrator's: what they say of this runtime counts. */
+    size_t from = 0;
+    while (r == 0 && from < count && !holds(folders[from], all->items[0].manifest_path))
+        from++;
+    for (size_t i = 1; r == 0 && i < count; i++)
+        r = load_folder(all, folders[i], i == from ? all->items[0].manifest_path : NULL, problem);
+    if (r == 0)
+        r = apply_extensions(all, true, problem);
+    if (r == 0 && (all->count == 0 || !has_name(&all->items[0], name)))
         r = -ENOENT;
     if (r == 0)
         *ret = all;
@@ -175,7 +250,9 @@ int hc_runtimes_load(const char *const *folders, size_t count, struct hc_runtime
     if (problem)
         *problem = (struct hc_problem){0};
     for (size_t i = 0; i < count && r == 0; i++)
-        r = load_folder(all, folders[i], problem);
+        r = load_folder(all, folders[i], NULL, problem);
+    if (r == 0)
+        r = apply_extensions(all, false, problem);
     if (r) {
         hc_runtimes_done(all);
         return r;

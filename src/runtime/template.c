@@ -25,6 +25,10 @@ static const struct {
     {"threads", offsetof(struct hc_template_values, threads), true},
     {"memory_mib", offsetof(struct hc_template_values, memory_mib), true},
     {"heap_mib", offsetof(struct hc_template_values, heap_mib), true},
+    {"seed", offsetof(struct hc_template_values, seed), false},
+    {"hook", offsetof(struct hc_template_values, hook), false},
+    {"tree", offsetof(struct hc_template_values, tree), false},
+    {"flags", 0, false},
 };
 
 /* The row of "${name}" at text, and its length; HC_TEMPLATE_COUNT when there is no such row. */
@@ -61,6 +65,8 @@ static int put_value(FILE *out, unsigned row, const struct hc_template_values *v
 {
     const void *field = (const char *)values + names[row].offset;
 
+    if (row == HC_TEMPLATE_FLAGS)
+        return HC_BAD_INPUT;
     if (names[row].number) {
         (void)fprintf(out, "%" PRIu64, *(const uint64_t *)field);
         return 0;
@@ -110,15 +116,37 @@ int hc_template_expand(const char *template, const struct hc_template_values *va
     return 0;
 }
 
+/* The caller's flags, as many words as they are. */
+static int add_flags(const struct hc_template_values *values, struct hc_strings *made)
+{
+    for (size_t i = 0; i < values->flag_count; i++) {
+        made->items[made->count] = strdup(values->flags[i]);
+        if (!made->items[made->count])
+            return -ENOMEM;
+        made->count++;
+    }
+    return 0;
+}
+
+static int expand_word(const char *template, const struct hc_template_values *values, struct hc_strings *made)
+{
+    if (strcmp(template, "${flags}") == 0)
+        return add_flags(values, made);
+    int r = hc_template_expand(template, values, &made->items[made->count]);
+    made->count += r == 0;
+    return r;
+}
+
 int hc_template_expand_all(const struct hc_strings *templates, const struct hc_template_values *values,
                            struct hc_strings *ret)
 {
-    struct hc_strings made = {.items = calloc(templates->count + 1, sizeof(char *))};
+    size_t most = templates->count * (values->flag_count + 1);
+    struct hc_strings made = {.items = calloc(most + 1, sizeof(char *))};
 
     if (!made.items)
         return -ENOMEM;
-    for (; made.count < templates->count; made.count++) {
-        int r = hc_template_expand(templates->items[made.count], values, &made.items[made.count]);
+    for (size_t i = 0; i < templates->count; i++) {
+        int r = expand_word(templates->items[i], values, &made);
         if (r) {
             hc_strings_done(&made);
             return r;

@@ -13,6 +13,10 @@ enum hc_template_name {
     HC_TEMPLATE_THREADS,
     HC_TEMPLATE_MEMORY_MIB,
     HC_TEMPLATE_HEAP_MIB,
+    HC_TEMPLATE_SEED, /* these two below `deterministic` only */
+    HC_TEMPLATE_HOOK,
+    HC_TEMPLATE_TREE,
+    HC_TEMPLATE_FLAGS, /* a whole word of a list only */
     HC_TEMPLATE_COUNT
 };
 

@@ -421,7 +421,7 @@ static int settle_limits(void)
     struct hc_refusal refusal = {0};
     int error = hc_spec_init(&spec);
     if (error == 0)
-        error = hc_gate(&spec, &bench.effective, &refusal);
+        error = hc_gate(&spec, NULL, &bench.effective, &refusal);
     hc_spec_done(&spec);
     return error;
 }

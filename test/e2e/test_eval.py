@@ -68,6 +68,92 @@ def lines(path):
 
 
 @test(timeout=60)
+def data_sets_as_they_come():
+    folder = scratch("shapes")
+    os.makedirs(folder)
+    gsm = {"question": "What is 6 x 7?", "answer": "6 x 7 = <<6*7=42>>42\n#### 42"}
+    math = {"problem": "What is one half?", "solution": "It is $\\boxed{\\frac{1}{2}}$.", "level": "Level 1", "type": "Prealgebra"}
+    path = write(folder, dict(gsm, completion="def solution():\n    return 6 * 7"), dict(gsm, completion="print(41)"),
+                 dict(gsm, completion="Here you are:\n```python\nprint('The answer is 42')\n```\nGood luck."),
+                 dict(math, generated="print(1 / 2)"), dict(math, response="print('one half')"),
+                 dict(math, solution="$\\boxed{\\sqrt{2}}$", completion="print('sqrt(2)')"),
+                 dict(gsm, completion="def solution(:"), gsm)
+    out = os.path.join(folder, "out.jsonl")
+    report = json.loads(evaluate("--json", "--results", out, path, wanted=1).stdout)
+    equal({name: [row[key] for key in ("attempted", "right", "wrong", "not_judged")] for name, row in report["acceptance"]["suites"].items()},
+          {"gsm8k": [4, 2, 2, 0], "math": [3, 1, 1, 1]}, "suites")
+    equal(report["bad_lines"], {"count": 1, "first": [{"line": 8, "message": "completion is missing: what the model wrote "
+                                                       "(or program, generated, generation, response, prediction)"}]}, "the bad line")
+    equal({name: row["count"] for name, row in report["errors"].items()}, {"syntax": 1, "logical": 2}, "classes")
+    check(report["errors"]["logical"]["kinds"] == {"stdout_number": 2}, "kinds", report["errors"])
+    again = json.loads(evaluate("--json", "--results", out, "--resume", path, wanted=1).stdout)
+    equal((again["resumed"], again["results"]), (7, 7), "names stay the same")
+
+
+@test(timeout=90)
+def test_code_of_data_sets_is_run():
+    """HumanEval and MBPP: right and wrong answers, the data set's own, and one that leaves before it is asked."""
+    folder = scratch("asserts")
+    os.makedirs(folder)
+    human = {"task_id": "HumanEval/0", "prompt": "from typing import List\n\ndef total(xs: List[int]) -> int:\n    \"\"\" Sum. \"\"\"\n",
+             "canonical_solution": "    return sum(xs)\n", "entry_point": "total",
+             "test": "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n"}
+    mbpp = {"task_id": 2, "text": "Double it.", "code": "def twice(x):\r\n    return 2 * x", "test_setup_code": "import math",
+            "test_list": ["assert twice(2) == 4", "assert twice(math.inf) == math.inf"], "challenge_test_list": []}
+    path = write(folder, human, dict(human, id="wrong", completion="    return len(xs)\n"),
+                 dict(human, id="whole", completion="```python\ndef total(xs):\n    return sum(xs)\n```"),
+                 dict(human, id="exit", completion="    import os; os._exit(0)\n"), mbpp,
+                 dict(mbpp, id="square", completion="def twice(x):\n    return x ** 3"))
+    out = os.path.join(folder, "out.jsonl")
+    evaluate("--results", out, path)
+    equal({name: row["accepted"] for name, row in results(out).items()},
+          {"HumanEval/0": True, "wrong": False, "whole": True, "exit": False, "mbpp/2": True, "square": False}, "verdicts")
+
+
+def peak_kib(arguments):
+    """Highest resident memory of the dispatcher, which is the one that reads the file."""
+    process = subprocess.Popen([HOTCELL, "eval", "--store", "none", "--json", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    out = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    return usage.ru_maxrss, json.loads(out)
+
+
+@test(timeout=120)
+def memory_does_not_grow_with_the_file():
+    folder = scratch("stream")
+    os.makedirs(folder)
+    peaks = []
+    for count in (1000, 12000):  # of 8 KB each: 8 MB, 96 MB
+        path = os.path.join(folder, "%d.jsonl" % count)
+        with open(path, "w") as file:
+            for n in range(count):
+                file.write(json.dumps(item("i%d" % n, "print(%d) # %s" % (n, "x" * 8000), expect={"kind": "stdout_number", "value": n})) + "\n")
+        peak, report = peak_kib(["--only", "i0,i%d" % (count - 1), "--report", path + ".html", path])
+        equal((report["items"], report["acceptance"]["right"]), (2, 2), "items that ran")
+        peaks.append(peak)
+        os.unlink(path)
+    # ids cost up to 50 bytes each
+    check(peaks[1] < peaks[0] + 2048 + 12000 * 50 // 1024, "highest memory, KiB", peaks)
+
+
+@test(timeout=60)
+def results_say_what_went_wrong():
+    folder = scratch("wrongs")
+    os.makedirs(folder)
+    path = write(folder, item("number", "print(3)", expect={"kind": "stdout_number", "value": 4}),
+                 item("error", "x = 1\nraise KeyError('k')"), item("call", "import ctypes\nctypes.CDLL(None).unshare(0x10000000)"))
+    out = os.path.join(folder, "out.jsonl")
+    report = json.loads(evaluate("--json", "--results", out, path).stdout)
+    found = results(out)
+    equal((found["number"]["wrong"]["kind"], found["number"]["stdout_tail"]), ("stdout_number", "3\n"), "a wrong number")
+    check("4" in found["number"]["wrong"]["expected"] and "3" in found["number"]["wrong"]["got"], "wanted and found", found["number"])
+    equal((found["error"]["error_type"], found["error"]["error_message"], found["error"]["error_line"]), ("KeyError", "'k'", 2), "an error")
+    equal(found["call"]["denied"], ["unshare"], "denied calls")
+    equal(report["findings"]["denied_calls"], {"unshare": 1}, "denied calls in the report")
+    check(found["error"]["timing"]["run_us"] > 0 and report["execution"]["stages"]["run_us"]["p50"] > 0, "times by stage")
+
+
+@test(timeout=60)
 def verdicts_and_cards():
     folder = scratch()
     os.mkdir(os.path.join(folder, "data"))
@@ -99,7 +185,7 @@ def verdicts_and_cards():
     equal(found["absent"]["cause"], "field", "cause")
     equal(report["execution"]["attempted"], 9, "attempted")
     equal(report["execution"]["statuses"], {"ok": 4, "runtime_error": 2, "timeout": 1, "refused": 2}, "statuses")
-    equal(report["acceptance"]["suites"]["s"], {"right": 1, "wrong": 1, "not_judged": 0}, "suite")
+    equal(report["acceptance"]["suites"]["s"], {"attempted": 2, "ok": 2, "right": 1, "wrong": 1, "not_judged": 0}, "suite")
     equal((report["acceptance"]["right"], report["acceptance"]["wrong"], report["acceptance"]["not_judged"]), (5, 1, 3), "card")
 
 

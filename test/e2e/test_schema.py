@@ -17,6 +17,7 @@ import sys
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
 SCHEMA_FILE = os.path.join(ROOT, "share", "schema", "hotcell.run.1.json")
+OTHERS = {kind: os.path.join(ROOT, "share", "schema", "hotcell.%s.1.json" % kind) for kind in ("release", "replay")}
 DOCUMENT = os.path.join(ROOT, "docs", "record.md")
 TABLES = re.compile(r"(<!-- begin: [^\n]*-->\n)(.*)(<!-- end -->\n)", re.S)
 TOOL = os.path.join(ROOT, "tools", "validate-record")
@@ -94,7 +95,7 @@ def finished(schema):
         "timing": {name: 1 for name in words_at(schema, "properties", "timing", "required")},
         "residue": {"processes": 0, "mounts": 0, "cgroups": 0, "files": 0},
         "request": {"code_sha256": DIGEST, "inputs": [{"name": "a.csv", "bytes": 3, "sha256": DIGEST}], "limits": {},
-                    "profile": None, "arguments": ["-v"], "task": None},
+                    "profile": None, "arguments": ["-v"], "stdin": {"bytes": 0, "sha256": DIGEST}, "environment": ["LANG"], "sha256": None, "flags": ["-O2"]},
         "chain": {"seq": 1, "previous_sha256": None, "sha256": ""},
     }
     return record
@@ -324,6 +325,11 @@ def all_cases():
     yield "the stored schema is what schema-gen prints", stored == text, ["renew with --update"]
     yield "the tables in docs/record.md are what schema-gen prints", bool(document) and document[2] == tables, [
         "renew with --update"]
+    for kind, path in OTHERS.items():
+        yield "the stored schema of a %s is what schema-gen prints" % kind, (
+            os.path.exists(path) and read(path) == generated("--" + kind)), ["renew with --update"]
+        loose = list(open_objects(json.loads(generated("--" + kind))))
+        yield "every object of a %s is closed" % kind, not loose, loose
     schema = json.loads(text)
     try:
         tool.jsonschema.Draft202012Validator.check_schema(schema)
@@ -345,6 +351,8 @@ def all_cases():
 
 def update():
     write(SCHEMA_FILE, generated())
+    for kind, path in OTHERS.items():
+        write(path, generated("--" + kind))
     tables = generated("--markdown")
     write(DOCUMENT, TABLES.sub(lambda m: m[1] + tables + m[3], read(DOCUMENT)))
 

@@ -6,6 +6,9 @@ Each test runs in a child process of its own with a time limit; the child leads 
 ends. Its output is shown only when it fails. Exit code: 0 all passed or skipped, 1 a test failed, 2 wrong use.
 
 Every record that run() sees is checked with tools/validate-record (3 ms each); a violation fails the test.
+
+With HOTCELL_TEST_USER=NAME the programs run as root, who sees all of the host, and every hotcell that they start runs as that user,
+for whom `hotcell doctor --setup NAME` has been done.
 """
 import base64
 import contextlib
@@ -13,6 +16,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -27,6 +31,7 @@ sys.dont_write_bytecode = True
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
 HOTCELL = os.path.realpath(os.environ.get("HOTCELL", os.path.join(ROOT, "build", "hotcell")))
 SKIPPED, FAILED = 77, 1
+USER = pwd.getpwnam(os.environ["HOTCELL_TEST_USER"]) if os.environ.get("HOTCELL_TEST_USER") else None
 
 
 class Failure(Exception):
@@ -108,19 +113,44 @@ def folder():
     """A folder of this test program, for its store and its files."""
     global _folder
     if _folder is None:
-        _folder = tempfile.mkdtemp(prefix="hotcell-test-")
+        _folder = give(tempfile.mkdtemp(prefix="hotcell-test-"))
     return _folder
 
 
+def give(path):
+    """To the user that hotcell runs as."""
+    if USER is not None:
+        os.chown(path, USER.pw_uid, USER.pw_gid)
+    return path
+
+
 def scratch(name=None):
-    path = tempfile.mkdtemp(dir=folder())
+    path = give(tempfile.mkdtemp(dir=folder()))
     return path if name is None else os.path.join(path, name)
 
 
 def write(path, data):
     with open(path, "wb") as file:
         file.write(data if isinstance(data, bytes) else data.encode())
-    return path
+    return give(path)
+
+
+def _become_user():
+    """A program in the place of hotcell that starts it as the user, in the same process."""
+    global HOTCELL
+    wrapper = os.path.join(folder(), "hotcell")
+    with open(wrapper, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexec setpriv --reuid=%d --regid=%d --init-groups --inh-caps=-all %s \"$@\"\n" % (
+            USER.pw_uid, USER.pw_gid, HOTCELL))
+    os.chmod(wrapper, 0o755)
+    HOTCELL = wrapper
+    for name in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        os.environ.pop(name, None)
+    os.environ.update(HOME=USER.pw_dir, XDG_STATE_HOME=give(tempfile.mkdtemp(dir=folder())))
+
+
+if USER is not None:
+    _become_user()
 
 
 def flags(options):
@@ -273,6 +303,12 @@ def processes():
     return found
 
 
+def owner(pid):
+    with contextlib.suppress(OSError):
+        return os.stat("/proc/%d" % pid).st_uid
+    return None
+
+
 def descendants(pid, table=None):
     table = processes() if table is None else table
     found, grew = {pid}, True
@@ -284,8 +320,8 @@ def descendants(pid, table=None):
 
 
 def _is_part(name, pid):
-    """Of some run, by name: command, library's test program, guard, keeper, process 1 of a cell."""
-    return pid != 1 and (name.startswith("hotcell") or name in ("init", "keeper", "3", "10", "11"))
+    """Of some run, by name: command, library's test program, guard, keeper, process 1 of a cell. A user's door is none."""
+    return pid != 1 and (name.startswith("hotcell") and name != "hotcell-door" or name in ("init", "keeper", "3", "10", "11"))
 
 
 def _strangers(table):
@@ -293,6 +329,9 @@ def _strangers(table):
     caller hangs below process 1 and counts, whoever left it."""
     mine = descendants(int(os.environ.get("HOTCELL_TEST_TOP", os.getpid())), table)
     mine |= descendants(os.getpid(), table)
+    for pid, (name, _) in table.items():
+        if USER is not None and name == "hotcell-door" and owner(pid) == USER.pw_uid:
+            mine |= descendants(pid, table)
     found = set()
     for pid, (name, parent) in table.items():
         if not _is_part(name, pid) or pid in mine or _is_part(table.get(parent, ("", 0))[0], parent):
@@ -306,11 +345,11 @@ def _slices_in_use():
     """Numbers of the halls that live: their locks are held (seen in /proc/locks, so that looking takes none)."""
     held = {line.split()[5].rsplit(":", 1)[1] for line in _read("/proc/locks").splitlines() if " FLOCK " in line}
     found = set()
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/run/hotcell"):
+    for path, _, names in os.walk("/run/hotcell"):
+        for name in names:
             with contextlib.suppress(OSError):
-                if str(os.stat("/run/hotcell/" + name).st_ino) in held:
-                    found.add(re.sub(r"\D", "", name))
+                if name.startswith("slice-") and str(os.stat(os.path.join(path, name)).st_ino) in held:
+                    found.add(os.path.join(os.path.relpath(path, "/run/hotcell"), re.sub(r"\D", "", name)).removeprefix("./"))
     return found
 
 
@@ -321,8 +360,9 @@ def cgroup_folders(without=()):
               if re.search(r" - cgroup2? ", line)]
     for mount in mounts:
         for path, folders, _ in os.walk(mount):
-            match = re.search(r"/hotcell/(\d+)(/|$)", path)
-            if match and match[1] in without:
+            match = re.search(r"/hotcell/((?:user-\d+/)?\d+)(/|$)", path)
+            user = re.search(r"/hotcell/user-(\d+)", path)
+            if match and match[1] in without or user and int(user[1]) != (USER.pw_uid if USER is not None else -1):
                 folders[:] = []
                 continue
             found.append(path)

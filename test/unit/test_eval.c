@@ -324,18 +324,19 @@ HC_TEST(results_are_resumed)
     int fd = mkstemp(path), out = -1;
     HC_ASSERT(fd >= 0 && tally != NULL && hc_tally_init(tally) == 0);
     HC_ASSERT_EQ_INT(write(fd, there, sizeof there - 1), sizeof there - 1);
-    HC_ASSERT_EQ_INT(hc_output_open(path, false, &done, tally, &out, &refusal), HC_REFUSED);
+    HC_ASSERT_EQ_INT(hc_output_open(path, false, &done, tally, NULL, &out, &refusal), HC_REFUSED);
     HC_ASSERT(strstr(refusal.message, "--resume") != NULL);
-    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, &out, &refusal), 0);
+    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, NULL, &out, &refusal), 0);
     HC_ASSERT_EQ_INT(hc_ids_has(&done, "b", 1), HC_IDS_THERE);
     HC_ASSERT_EQ_INT(hc_ids_has(&done, "c", 1), 0);
     HC_ASSERT_EQ_INT(tally->resumed, 2);
     HC_ASSERT_EQ_INT(lseek(fd, 0, SEEK_END), strlen("{\"id\":\"a\",\"status\":\"ok\"}\n") * 2);
     int second = -1;
-    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, &second, &refusal), HC_REFUSED); /* locked */
+    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, NULL, &second, &refusal),
+                     HC_REFUSED); /* locked */
     (void)close(out);
     HC_ASSERT_EQ_INT(write(fd, "foreign\nmore\n", 13), 13);
-    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, &out, &refusal), HC_REFUSED);
+    HC_ASSERT_EQ_INT(hc_output_open(path, true, &done, tally, NULL, &out, &refusal), HC_REFUSED);
     HC_ASSERT(strstr(refusal.message, ":3: is no result") != NULL);
     (void)close(fd);
     (void)unlink(path);

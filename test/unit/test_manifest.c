@@ -60,6 +60,11 @@ static void put_file(const char *folder, const char *name, mode_t mode, const ch
     HC_ASSERT_EQ_INT(fchmod(fd, mode), 0);
 }
 
+static void use_cache(const char *folder)
+{
+    HC_ASSERT_EQ_INT(setenv("XDG_CACHE_HOME", folder, 1), 0);
+}
+
 /* ---- reading ---- */
 
 static void refuses(const char *text, const char *where, const char *message)
@@ -146,6 +151,66 @@ HC_TEST(manifest_refuses)
     refuses("name: a@b\nfile: x\ninterpreter: /a\ninstall: i\n" RUN VERS, "1:7", "not a name");
     refuses("name: a\nfile: ../x\ninterpreter: /a\ninstall: i\n" RUN VERS, "2:7", "not a file name");
     refuses("name: a\nfile: x\ninterpreter: [a]\ninstall: i\n" RUN VERS, "3:15", "not an absolute path");
+}
+
+HC_TEST(manifest_refuses_trees_and_flags)
+{
+    refuses(HEAD RUN VERS "tree: {host: /srv/x, cell: /opt/x}\n", "3:14", "is not relative to the tree");
+    refuses(HEAD RUN VERS "tree: {host: srv, cell: /opt/x}\n", "7:14", "not an absolute path");
+    refuses(HEAD RUN VERS "tree: {host: /srv/x, cell: /usr/x}\n", "7:28", "not a place for a tree");
+    refuses(HEAD RUN VERS "tree: {host: /srv/x, cell: /work}\n", "7:28", "not a place for a tree");
+    refuses(HEAD RUN VERS "tree: {host: /tmp/x}\n", "7:7", "can't be its place in a cell too");
+    refuses(HEAD RUN VERS "tree: {host: \"/srv/*/x\", cell: /opt/x}\n", "7:7", "the last part");
+    refuses(HEAD RUN VERS "private_paths: yes\n", "7:16", "\"yes\" is not \"accept\"");
+    refuses("extends: python\ninterpreter: bin/x\n", "2:14", "is not an absolute path");
+    refuses("extends: python\ninterpreter: ../x\n", "2:14", "is not a path");
+    refuses("extends: python\nvariant: 3x\ninterpreter: /usr/bin/x\n", "2:10", "does not begin with a digit");
+    refuses("extends: python\nrun: [/bin/x]\ninterpreter: /usr/bin/x\n", "2:1", "\"run\" is not known");
+    refuses("extends: python\ninterpreter: /usr/bin/x\nenv: {A: \"${tree}\"}\n", "1:1",
+            "\"${tree}\" without \"tree\"");
+    refuses(HEAD RUN VERS "compile_flags: {allow: [-O2]}\n", "7:16", "has no \"${flags}\"");
+    refuses(HEAD RUN VERS "compile: {command: [/bin/cc, \"${flags}\"], output: a}\n", "7:20",
+            "without \"compile_flags\"");
+    refuses(HEAD RUN VERS "compile: {command: [/bin/cc, \"x${flags}\"], output: a}\n", "7:30", "whole word");
+    refuses(HEAD RUN VERS "compile_flags: {allow: [O2]}\n", "7:25", "\"O2\" is not one flag");
+    refuses(HEAD RUN VERS "compile_flags: {allow: [\"-f*x\"]}\n", "7:25", "a star can only end it");
+    refuses(HEAD RUN VERS "compile_flags: {allow: [\"-*\"]}\n", "7:25", "not one flag");
+    refuses(HEAD "run: [\"${interpreter}\", \"${flags}\"]\n" VERS, "5:25", "\"${flags}\" is not known");
+    /* the folder is there, and no file system begins at it */
+    in_folder char *folder = make_folder();
+    hc_autofree char *text =
+        hc_printf("extends: python\ntree: {host: %s, cell: /opt/x}\ninterpreter: x\n", folder);
+    refuses(text, "2:7", "programs would see the path /tmp/hc-manifest-");
+}
+
+HC_TEST(flags_by_the_list)
+{
+    static const char text[] =
+        HEAD RUN VERS "compile: {command: [/bin/cc, \"${file}\", \"${flags}\", -lm], output: a}\n"
+                      "compile_flags: {allow: [-O2, \"-std=*\", \"-D*\"]}\n";
+    const char *flags[] = {"-O2", "-std=c99"};
+    struct hc_runtime x = {0};
+    struct hc_strings argv = {0};
+    struct hc_template_values values = {.file = "f", .flags = flags, .flag_count = 2};
+
+    HC_ASSERT_EQ_INT(hc_runtime_read("x.yaml", text, sizeof text - 1, &x, NULL), 0);
+    HC_ASSERT(hc_runtime_flag_allowed(&x, "-O2") && hc_runtime_flag_allowed(&x, "-std=gnu++17"));
+    HC_ASSERT(hc_runtime_flag_allowed(&x, "-DX=1") && !hc_runtime_flag_allowed(&x, "-D"));
+    HC_ASSERT(!hc_runtime_flag_allowed(&x, "-O3") && !hc_runtime_flag_allowed(&x, "-O2x"));
+    HC_ASSERT(!hc_runtime_flag_allowed(&x, "-DX=/etc/passwd") && !hc_runtime_flag_allowed(&x, "-std=a b"));
+    HC_ASSERT(!hc_runtime_flag_allowed(&x, "-std=@file") && !hc_runtime_flag_allowed(&x, "-*"));
+    HC_ASSERT_EQ_INT(hc_template_expand_all(&x.compile, &values, &argv), 0);
+    HC_ASSERT_EQ_INT(argv.count, 5);
+    HC_ASSERT_STREQ(argv.items[2], "-O2");
+    HC_ASSERT_STREQ(argv.items[3], "-std=c99");
+    HC_ASSERT_STREQ(argv.items[4], "-lm");
+    hc_strings_done(&argv);
+    values.flag_count = 0;
+    HC_ASSERT_EQ_INT(hc_template_expand_all(&x.compile, &values, &argv), 0);
+    HC_ASSERT_EQ_INT(argv.count, 3);
+    HC_ASSERT_STREQ(argv.items[3], NULL);
+    hc_strings_done(&argv);
+    hc_runtime_done(&x);
 }
 
 HC_TEST(manifest_missing_interpreter)
@@ -241,6 +306,70 @@ HC_TEST(runtimes_load_and_find)
     HC_ASSERT(all == NULL);
 }
 
+/* A tool that says this version of itself. */
+static void put_tool(const char *folder, const char *name, const char *version)
+{
+    hc_autofree char *script = hc_printf("#!/bin/sh\necho v%s\n", version);
+
+    put_file(folder, name, 0755, script);
+}
+
+HC_TEST(several_versions)
+{
+    in_folder char *manifests = make_folder();
+    in_folder char *tools = make_folder();
+    hc_autofree char *one = hc_printf("%s/one", tools), *two = hc_printf("%s/two", tools);
+    hc_autofree char *extra =
+        hc_printf("extends: x\nvariant: lab\ntree: {host: \"%s/t*\", cell: /opt/x}\n"
+                  "interpreter: tool\nprivate_paths: accept\nenv: {B: two, C: \"${tree}\"}\n",
+                  tools);
+    hc_autofree char *base =
+        hc_printf("name: x\nfile: x\ninstall: i\nenv: {A: one, B: one}\ninterpreter: [tool, \"tool-[0-9]\"]\n"
+                  "tree: {host: %s, cell: /opt/y}\nprivate_paths: accept\n" RUN
+                  "version: {command: [\"${interpreter}\"], pattern: \"^v([0-9.]+)$\"}\n",
+                  one);
+    struct hc_runtimes *all = NULL;
+    struct hc_problem problem = {0};
+    char version[64];
+
+    use_cache(manifests);
+    HC_ASSERT(mkdir(one, 0755) == 0 && mkdir(two, 0755) == 0);
+    put_tool(one, "tool", "3.11.2");
+    put_tool(one, "tool-1", "3.1.0");
+    hc_autofree char *again = hc_printf("%s/tool-2", one);
+    HC_ASSERT_EQ_INT(symlink("tool", again), 0); /* the same once more */
+    put_tool(two, "tool", "3.12.0");
+    put_file(manifests, "a.yaml", 0644, extra); /* before what it extends */
+    put_file(manifests, "b.yaml", 0644, base);
+    HC_ASSERT_EQ_INT(load(manifests, NULL, &all, &problem), 0);
+    HC_ASSERT_EQ_INT(all->count, 1);
+    const struct hc_runtime *x = hc_runtime_by_name(all, "x");
+    HC_ASSERT_EQ_INT(x->variant_count, 2);
+    HC_ASSERT_STREQ(x->interpreter->place, "/opt/y/tool");
+    HC_ASSERT(hc_runtime_of_version(x, "3", version) == x);
+    HC_ASSERT(hc_runtime_of_version(x, "3.11", version) == x);
+    HC_ASSERT_STREQ(version, "3.11.2");
+    HC_ASSERT_STREQ(hc_runtime_of_version(x, "3.1", version)->interpreter->place, "/opt/y/tool-1");
+    const struct hc_runtime *lab = hc_runtime_of_version(x, "3.12.0", version);
+    HC_ASSERT(lab != NULL && lab == hc_runtime_of_version(x, "lab", version));
+    HC_ASSERT_STREQ(lab->interpreter->place, "/opt/x/two/tool");
+    HC_ASSERT_STREQ(lab->interpreter->tree_host, two);
+    HC_ASSERT_EQ_INT(lab->env_count, 3);
+    HC_ASSERT_STREQ(lab->env[1].value, "two");
+    HC_ASSERT(strcmp(lab->manifest_sha256, x->manifest_sha256) != 0);
+    HC_ASSERT(hc_runtime_of_version(x, "3.13", version) == NULL &&
+              hc_runtime_of_version(x, "", version) == NULL);
+    hc_runtimes_done(all);
+
+    all = NULL;
+    put_file(manifests, "c.yaml", 0644, extra);
+    HC_ASSERT_EQ_INT(load(manifests, NULL, &all, &problem), HC_BAD_INPUT);
+    HC_ASSERT(strstr(problem.message, "the variant \"lab\" is in") && strstr(problem.file, "/c.yaml"));
+    put_file(manifests, "c.yaml", 0644, "extends: nobody\ninterpreter: /usr/bin/x\n");
+    HC_ASSERT_EQ_INT(load(manifests, NULL, &all, &problem), HC_BAD_INPUT);
+    HC_ASSERT(strstr(problem.message, "extends \"nobody\""));
+}
+
 HC_TEST(shipped_manifests)
 {
     static const char *const names[] = {"python", "bash", "c"};
@@ -266,7 +395,8 @@ static struct hc_runtime make_runtime(const char *folder, const char *script)
     struct hc_runtime x = {0};
     struct hc_problem problem = {0};
     hc_autofree char *text =
-        hc_printf("name: x\nfile: x\ninstall: i\ninterpreter: %s/tool\n" RUN
+        hc_printf("name: x\nfile: x\ninstall: i\ninterpreter: tool\ntree: {host: %s, cell: /opt/x}\n"
+                  "private_paths: accept\n" RUN
                   "version: {command: [\"${interpreter}\", a], pattern: \"^v([0-9.]+)$\"}\n"
                   "digest: [%s/lib, %s/none]\n",
                   folder, folder, folder);
@@ -275,11 +405,6 @@ static struct hc_runtime make_runtime(const char *folder, const char *script)
     HC_ASSERT_EQ_INT(hc_runtime_read("x.yaml", text, strlen(text), &x, &problem), 0);
     HC_ASSERT(x.interpreter_path != NULL);
     return x;
-}
-
-static void use_cache(const char *folder)
-{
-    HC_ASSERT_EQ_INT(setenv("XDG_CACHE_HOME", folder, 1), 0);
 }
 
 HC_TEST(version_is_cached)

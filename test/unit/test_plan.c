@@ -211,7 +211,7 @@ HC_TEST(wrong_entries_are_refused)
     struct hc_plan_entry wrong[6];
     for (int i = 0; i < 6; i++)
         wrong[i] = entry;
-    wrong[0].kind = 3;
+    wrong[0].kind = HC_ENTRY_HOOK + 1;
     wrong[1].mode = 04755;
     wrong[2].name_offset = n;
     wrong[3].data_offset = n - 1;

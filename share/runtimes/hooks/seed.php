@@ -1,0 +1,1 @@
+<?php mt_srand((int) (getenv("HOTCELL_SEED") ?: "0"));

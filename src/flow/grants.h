@@ -1,0 +1,57 @@
+/* What root grants an ordinary user once so that he can make cells, and takes back. Every step looks first
+ * and changes only what is not so yet. */
+#ifndef HC_FLOW_GRANTS_H
+#define HC_FLOW_GRANTS_H
+
+#include "cell/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum hc_grant_state {
+    HC_GRANT_ALREADY,
+    HC_GRANT_DONE,
+    HC_GRANT_WOULD, /* a dry run: this would be done */
+    HC_GRANT_FAILED,
+};
+
+struct hc_grant {
+    char name[32];
+    enum hc_grant_state state;
+    bool until_reboot;
+    char detail[400];
+};
+
+#define HC_GRANTS_MAX 24
+
+struct hc_grants {
+    uid_t uid;
+    gid_t gid;
+    char user[64];
+    const char *programs; /* folder of hotcell-door */
+    bool dry_run, at_boot;
+    struct hc_grant items[HC_GRANTS_MAX];
+    size_t count;
+};
+
+const char *hc_grant_state_name(enum hc_grant_state state);
+
+/* Finds the user by name or number. False: there is none, or it is root. */
+bool hc_grants_begin(struct hc_grants *grants, const char *user, char message[256]);
+/* Both: true when nothing failed. */
+bool hc_grants_make(struct hc_grants *grants);
+bool hc_grants_undo(struct hc_grants *grants);
+
+/* The unit that repeats the set-up when the host starts, and where it belongs. */
+void hc_grants_unit(const struct hc_grants *grants, char *text, size_t size, char *path, size_t path_size);
+
+__attribute__((format(printf, 5, 6))) void hc_grant_add(struct hc_grants *grants, const char *name,
+                                                        enum hc_grant_state state, bool until_reboot,
+                                                        const char *format, ...);
+
+/* grant_door.c */
+void hc_grant_door(struct hc_grants *grants);
+void hc_grant_door_undo(struct hc_grants *grants);
+
+#endif
