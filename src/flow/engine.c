@@ -943,7 +943,9 @@ static int inspect(struct hc_engine *engine, struct hc_job *job, const struct hc
 {
     struct hc_scan scan = {0};
     int error = 0;
-    if (job->artifact_rules.scan)
+    if (job->policy != NULL)
+        job->artifact_rules = hc_artifact_rules_of(job->policy);
+    if ((job->artifact_rules.scan & HC_FINDINGS_OF_CONTENT) != 0)
         error = hc_scan_begin(job->outcome.cell->working_folder, &job->collection, &scan);
     if (error == 0 && scan.count > 0)
         scan_archives(engine, job, runtime, &scan);

@@ -61,8 +61,9 @@ HC_TEST(rules_of_a_profile)
     hc_artifacts_judge(&collection, &rules);
     for (int i = 0; i < 3; i++)
         HC_ASSERT(artifacts[i].blocked_by == NULL);
-    rules.types = types;
+    memcpy(rules.types, types, sizeof types);
     rules.type_count = 2;
+    rules.any_type = false;
     rules.blocks |= 1ull << HC_FINDING_FORMULA;
     hc_artifacts_judge(&collection, &rules);
     HC_ASSERT_STREQ(artifacts[0].blocked_by, "formula");
