@@ -138,7 +138,9 @@ static bool harmless(const char *text, size_t n, char delimiter)
     }
     if (i < n && text[i] == '%')
         i++;
-    char behind = i == n ? '\0' : text[i - 1] == ',' ? ',' : text[i];
+    char behind = '\0';
+    if (i < n)
+        behind = text[i - 1] == ',' ? text[i - 1] : text[i];
     bool divided = behind != delimiter && behind != '\0' && strchr(",;\t", behind) != NULL;
     return digits > 0 && (i == n || divided);
 }
@@ -172,7 +174,7 @@ static void look_at_table(struct hc_artifact *artifact, const uint8_t *data, siz
     static const char delimiters[] = ",;\t";
     uint64_t line;
     for (size_t i = 0; i < sizeof delimiters - 1 && !hc_found(artifact, HC_FINDING_FORMULA); i++) {
-        if (i > 0 && memchr(data, delimiters[i], n) == NULL)
+        if (data == NULL || (i > 0 && memchr(data, delimiters[i], n) == NULL))
             continue;
         const char *at = (const char *)data, *end = at + n;
         struct table table = {.artifact = artifact, .delimiter = delimiters[i]};
