@@ -682,6 +682,21 @@ static void set_scanner_limits(const struct command *command, uint64_t limits[HC
     limits[HC_LIMIT_OUTPUT] = 1 << 20;
 }
 
+/* What is left of the time for the whole job bounds each of its commands. */
+static void bound_wall(struct hc_job *job, uint64_t *wall_us)
+{
+    uint64_t now_us = hc_now_us(), least_us = hc_limits[HC_LIMIT_WALL].min_value, ends_us = job->latest_us;
+    if (job->first_command_us == 0)
+        job->first_command_us = now_us;
+    if (job->whole_us > 0 && (ends_us == 0 || job->first_command_us + job->whole_us < ends_us))
+        ends_us = job->first_command_us + job->whole_us;
+    if (ends_us == 0)
+        return;
+    uint64_t left_us = ends_us > now_us ? ends_us - now_us : 0;
+    if (left_us < *wall_us)
+        *wall_us = left_us > least_us ? left_us : least_us;
+}
+
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
                    const struct hc_live *live, int stdin_fd, struct hc_outcome *ret_outcome)
 {
@@ -723,6 +738,7 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
             return error;
         execution.warm_only = true;
     }
+    bound_wall(job, &execution.limits[HC_LIMIT_WALL]);
     error = hc_execute(engine->hall, &execution, ret_outcome);
     if (error == 0 && execution.warm_place >= 0)
         *(ret_outcome->warm ? &engine->warm.hits : &engine->warm.misses) += 1;
@@ -989,6 +1005,11 @@ static int run_asserts(void *context, int dialogue, struct hc_outcome *ret_outco
 static int run_checker(void *context, struct hc_job *checker)
 {
     struct acceptance *acceptance = context;
+    const struct hc_job *job = acceptance->job;
+    checker->latest_us = job->latest_us;
+    if (job->whole_us > 0 &&
+        (checker->latest_us == 0 || job->first_command_us + job->whole_us < checker->latest_us))
+        checker->latest_us = job->first_command_us + job->whole_us;
     return hc_engine_run(acceptance->engine, checker, &acceptance->live, NULL, NULL);
 }
 
@@ -1169,6 +1190,8 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         error = hc_gate(&job->spec, job->policy, &job->effective, &job->refusal);
     if (error == 0)
         error = add_profile_redactions(job);
+    if (error == 0)
+        job->artifact_rules = hc_artifact_rules_of(job->policy);
     if (error == 0)
         error = hc_permit_request(job);
     if (error == 0)

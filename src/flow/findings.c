@@ -1,5 +1,8 @@
 #include "flow/findings.h"
 
+#include "policy/artifact_words.h"
+#include "policy/policy.h"
+
 #include <string.h>
 
 const struct hc_finding_row hc_findings[HC_FINDING_COUNT] = {
@@ -62,7 +65,7 @@ enum hc_artifact_finding hc_finding_named(const char *name, size_t n)
 
 struct hc_artifact_rules hc_artifact_rules_default(void)
 {
-    struct hc_artifact_rules rules = {.scan = true};
+    struct hc_artifact_rules rules = {.any_type = true, .scan = true};
     for (int i = 0; i < HC_FINDING_COUNT; i++)
         rules.blocks |= hc_findings[i].blocks ? 1ull << i : 0;
     return rules;
@@ -83,16 +86,26 @@ void hc_find(struct hc_artifact *artifact, enum hc_artifact_finding finding)
         artifact->findings[artifact->finding_count++] = hc_findings[finding].name;
 }
 
-static bool allowed(const struct hc_artifact_rules *rules, const char *type)
+static bool allowed(const struct hc_artifact_rules *rules, const struct hc_artifact *artifact)
 {
-    for (size_t i = 0; i < rules->type_count; i++) {
-        const char *pattern = rules->types[i];
-        size_t n = strlen(pattern);
-        bool whole_group = n > 2 && strcmp(pattern + n - 2, "/*") == 0;
-        if (whole_group ? strncmp(type, pattern, n - 1) == 0 : strcmp(type, pattern) == 0)
+    for (size_t i = 0; i < rules->type_count; i++)
+        if (hc_type_word_fits(rules->types[i], artifact->type, artifact->path))
             return true;
+    return rules->any_type || strcmp(artifact->type, "application/x-empty") == 0;
+}
+
+struct hc_artifact_rules hc_artifact_rules_of(const struct hc_policy *policy)
+{
+    struct hc_artifact_rules rules = hc_artifact_rules_default();
+    rules.any_type = !policy->artifact_types.given;
+    rules.types = (const char *const *)policy->artifact_types.items;
+    rules.type_count = policy->artifact_types.count;
+    for (size_t i = 0; i < policy->artifact_scan.count; i++) {
+        const struct hc_scan_word *word = hc_scan_word_named(policy->artifact_scan.items[i]);
+        for (size_t f = 0; word != NULL && word->findings[f] != NULL; f++)
+            rules.blocks |= 1ull << hc_finding_named(word->findings[f], strlen(word->findings[f]));
     }
-    return rules->types == NULL;
+    return rules;
 }
 
 void hc_artifacts_judge(struct hc_collection *collection, const struct hc_artifact_rules *rules)
@@ -102,7 +115,7 @@ void hc_artifacts_judge(struct hc_collection *collection, const struct hc_artifa
         artifact->blocked_by = NULL;
         if (!artifact->plain || !artifact->collected || artifact->change == HC_DELETED)
             continue;
-        if (!allowed(rules, artifact->type))
+        if (!allowed(rules, artifact))
             hc_find(artifact, HC_FINDING_TYPE_NOT_ALLOWED);
         for (int f = 0; f < HC_FINDING_COUNT && artifact->blocked_by == NULL; f++)
             if ((rules->blocks >> f & 1) != 0 && hc_found(artifact, (enum hc_artifact_finding)f))

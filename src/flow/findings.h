@@ -52,12 +52,16 @@ enum hc_artifact_finding hc_finding_named(const char *name, size_t n);
 /* What a profile says of files. The defaults: any type, everything looked into, rows that block by
  * themselves. */
 struct hc_artifact_rules {
-    const char *const *types; /* allowed types, "text/csv" or "image/" followed by an asterisk; NULL: any */
+    bool any_type;
+    const char *const *types; /* words of hc_type_words that may leave; empty files always may. Not owned */
     size_t type_count;
     bool scan;
     uint64_t blocks; /* bit per finding */
 };
 struct hc_artifact_rules hc_artifact_rules_default(void);
+struct hc_policy;
+/* A profile can only tighten them. Its words are borrowed. */
+struct hc_artifact_rules hc_artifact_rules_of(const struct hc_policy *policy);
 
 /* Adds a finding once. */
 void hc_find(struct hc_artifact *artifact, enum hc_artifact_finding finding);

@@ -30,6 +30,9 @@ struct hc_job {
     const char *submitter; /* not owned; NULL: nobody said */
     char created_at[40], cell_created_at[40], cell_destroyed_at[40];
     uint64_t began_us;
+    /* For who has to be done in time: all commands of the job together, judging included, may take `whole_us`
+     * from the first one's start, and none goes on after `latest_us` (hc_now_us). 0: no such bound. */
+    uint64_t whole_us, latest_us, first_command_us;
     struct hc_spec spec;
     struct hc_effective effective;
     bool gated;

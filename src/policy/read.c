@@ -1,5 +1,7 @@
 #include "policy/policy.h"
 
+#include "policy/artifact_words.h"
+
 #include "base/canonical.h"
 #include "base/cleanup.h"
 #include "base/quantity.h"
@@ -238,10 +240,33 @@ static int read_dependencies(struct reader *r, json_t *value, const char *path)
     return error;
 }
 
+/* The words there are stand in the message: nobody guesses them. */
+static int refuse_word(struct reader *r, const char *path, const char *list, size_t at, const char *word)
+{
+    bool types = strcmp(list, "types") == 0;
+    size_t count = types ? hc_type_word_count : hc_scan_word_count, n = 0;
+    char words[400] = "";
+    hc_autofree char *place = hc_printf("%s/%s/%zu", path, list, at);
+    if (place == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count && n < sizeof words; i++)
+        n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", i > 0 ? ", " : "",
+                              types ? hc_type_words[i].word : hc_scan_words[i].word);
+    return hc_yaml_problem(r->yaml, place, r->problem, "unknown word \"%.60s\"; there are %s", word, words);
+}
+
 static int read_artifacts(struct reader *r, json_t *value, const char *path)
 {
     static const struct member members[] = {{"types", NAMES(artifact_types)}, {"scan", NAMES(artifact_scan)}};
-    return read_members(r, value, path, members, 2);
+    const struct hc_policy *policy = r->policy;
+    int error = read_members(r, value, path, members, 2);
+    for (size_t i = 0; error == 0 && i < policy->artifact_types.count; i++)
+        if (!hc_type_word_known(policy->artifact_types.items[i]))
+            error = refuse_word(r, path, "types", i, policy->artifact_types.items[i]);
+    for (size_t i = 0; error == 0 && i < policy->artifact_scan.count; i++)
+        if (hc_scan_word_named(policy->artifact_scan.items[i]) == NULL)
+            error = refuse_word(r, path, "scan", i, policy->artifact_scan.items[i]);
+    return error;
 }
 
 static int read_output(struct reader *r, json_t *value, const char *path)

@@ -151,5 +151,27 @@ def a_run_without_archives_needs_no_scanner():
     check(record["timing"]["collect_us"] < 200000, "collecting took %d us" % record["timing"]["collect_us"])
 
 
+@test(timeout=60)
+def a_profile_says_what_may_leave():
+    """The words of `artifacts`: types by content, and which findings keep everything in."""
+    profile = write(scratch("p.yaml"), "version: 1\nartifacts: {types: [csv, xlsx], scan: [formulas]}\n")
+    for code, kept_by in (("put('a.csv', 'a,b\\n1,2\\n'); put('e.bin', b'')", None),
+                          ("put('a.csv', 'a,b\\n1,=2\\n')", "formula"),
+                          ("put('a.xlsx', packed(**{'xl/a.xml': '<a/>'}))", None),
+                          ("put('a.zip', packed(a='x'))", "type_not_allowed"),
+                          ("put('a.csv', 'a\\n1\\n'); put('p.csv', png(1, 1))", "type_not_allowed")):
+        folder = os.path.join(scratch(), "out")
+        record = run(HELP + code, out=folder, profile=profile)[0]
+        ends(record, "ok", None)
+        equal(os.path.exists(folder), kept_by is None, code)
+        equal([a["exported"] for a in record["artifacts"]], [kept_by is None] * len(record["artifacts"]), "all or nothing")
+        if kept_by is not None:
+            check(any(f["rule"] == kept_by for a in record["artifacts"] for f in a["findings"]), kept_by, record["artifacts"])
+    for text, column in (("version: 1\nartifacts: {types: [csv, exe]}\n", 26), ("version: 1\nartifacts: {scan: [everything]}\n", 20)):
+        record, ending = run("print(1)", profile=write(scratch("q.yaml"), text))[:2]
+        equal((record["state"], record["cause"]), ("refused", "field"), text)
+        check(":2:%d: unknown word" % column in record["error"]["message"], "place", record["error"])
+
+
 if __name__ == "__main__":
     sys.exit(main())
