@@ -65,7 +65,7 @@ bool hc_grants_begin(struct hc_grants *grants, const char *user, char message[25
     return true;
 }
 
-static int run_program(char *const argv[])
+int hc_grant_program(char *const argv[])
 {
     pid_t pid;
     int status = 0, error = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
@@ -137,7 +137,7 @@ static void grant_range(struct hc_grants *grants, const char *name, const char *
     } else {
         (void)snprintf(span, sizeof span, "%u-%u", first, first + RANGE_IDS - 1);
         char *const argv[] = {(char *)"usermod", (char *)(uintptr_t)option, span, grants->user, NULL};
-        int error = grants->dry_run ? 0 : run_program(argv);
+        int error = grants->dry_run ? 0 : hc_grant_program(argv);
         if (error == 0 && !grants->dry_run)
             error = remember(grants, kind, first);
         hc_grant_add(grants, name,
@@ -153,6 +153,7 @@ static void undo_ranges(struct hc_grants *grants)
 {
     char path[64], kind[16];
     unsigned first, count;
+    bool all = true;
     state_path(grants, path, sizeof path);
     FILE *file = fopen(path, "re");
     while (file != NULL && fscanf(file, "%15s %u %u", kind, &first, &count) == 3) {
@@ -160,7 +161,8 @@ static void undo_ranges(struct hc_grants *grants)
         (void)snprintf(span, sizeof span, "%u-%u", first, first + count - 1);
         const char *option = strcmp(kind, "subuid") == 0 ? "--del-subuids" : "--del-subgids";
         char *const argv[] = {(char *)"usermod", (char *)(uintptr_t)option, span, grants->user, NULL};
-        int error = grants->dry_run ? 0 : run_program(argv);
+        int error = grants->dry_run ? 0 : hc_grant_program(argv);
+        all = all && error == 0;
         hc_grant_add(grants, strcmp(kind, "subuid") == 0 ? "subordinate_uids" : "subordinate_gids",
                      error < 0         ? HC_GRANT_FAILED
                      : grants->dry_run ? HC_GRANT_WOULD
@@ -169,7 +171,7 @@ static void undo_ranges(struct hc_grants *grants)
     }
     if (file != NULL)
         (void)fclose(file);
-    if (!grants->dry_run)
+    if (!grants->dry_run && all) /* else a second try has to know what to take */
         (void)unlink(path);
 }
 
@@ -375,7 +377,7 @@ static int write_unit(const char *path, const char *text, const char *name)
         return -EIO;
     char *const argv[] = {(char *)"systemctl", (char *)"--quiet", (char *)"enable", (char *)(uintptr_t)name,
                           NULL};
-    return run_program(argv);
+    return hc_grant_program(argv);
 }
 
 static void grant_at_boot(struct hc_grants *grants)
@@ -407,7 +409,7 @@ static void undo_at_boot(struct hc_grants *grants)
     char *const argv[] = {(char *)"systemctl", (char *)"--quiet", (char *)"disable", strrchr(path, '/') + 1,
                           NULL};
     if (!grants->dry_run && systemd_runs())
-        (void)run_program(argv);
+        (void)hc_grant_program(argv);
     int error = grants->dry_run || unlink(path) == 0 ? 0 : -errno;
     hc_grant_add(grants, "at_boot",
                  error < 0         ? HC_GRANT_FAILED
@@ -435,6 +437,7 @@ bool hc_grants_make(struct hc_grants *grants)
     check_mappers(grants, &ordinary);
     grant_run_folder(grants);
     grant_groups(grants);
+    hc_grant_apparmor(grants);
     if (none_failed(grants))
         hc_grant_door(grants);
     if (grants->at_boot)
@@ -471,6 +474,7 @@ bool hc_grants_undo(struct hc_grants *grants)
                  : grants->dry_run ? HC_GRANT_WOULD
                                    : HC_GRANT_DONE,
                  true, "%s%s%s", path, error < 0 ? ": " : "", error < 0 ? strerror(-error) : "");
+    hc_grant_apparmor_undo(grants);
     undo_ranges(grants);
     return none_failed(grants);
 }

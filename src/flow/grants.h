@@ -50,6 +50,13 @@ __attribute__((format(printf, 5, 6))) void hc_grant_add(struct hc_grants *grants
                                                         enum hc_grant_state state, bool until_reboot,
                                                         const char *format, ...);
 
+/* Runs a program of PATH to its end. 0; -ECHILD: it failed; or why it can't be started. */
+int hc_grant_program(char *const argv[]);
+
+/* grant_apparmor.c: no row where nothing is restricted */
+void hc_grant_apparmor(struct hc_grants *grants);
+void hc_grant_apparmor_undo(struct hc_grants *grants);
+
 /* grant_door.c */
 void hc_grant_door(struct hc_grants *grants);
 void hc_grant_door_undo(struct hc_grants *grants);
