@@ -2,10 +2,12 @@
 
 #include "flow/engine.h"
 #include "flow/host.h"
+#include "flow/ordinary.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct hc_option hc_doctor_options[] = {
     {"json", 0, NULL, "print one JSON document"},
@@ -53,6 +55,27 @@ static json_t *layer_row(const struct hc_job *job, int layer)
                      "mend", holds ? json_null() : json_string(hc_layers[layer].mend));
 }
 
+/* What an ordinary user's cells live on; root needs none of it. */
+static json_t *user_rows(void)
+{
+    struct hc_ordinary ordinary;
+    json_t *rows = json_array();
+    if (geteuid() == 0)
+        return rows;
+    hc_ordinary_examine(geteuid(), &ordinary);
+    for (int i = 0; i < HC_NEED_COUNT; i++) {
+        char mend[160];
+        (void)snprintf(mend, sizeof mend, "%s%s",
+                       i == HC_NEED_MAPPERS ? "apt-get install uidmap" : "sudo hotcell doctor --setup ",
+                       i == HC_NEED_MAPPERS ? "" : ordinary.user);
+        (void)json_array_append_new(rows,
+                                    json_pack("{s:s, s:b, s:s, s:o}", "name", hc_need_names[i], "works",
+                                              ordinary.there[i], "evidence", ordinary.evidence[i], "mend",
+                                              ordinary.there[i] ? json_null() : json_string(mend)));
+    }
+    return rows;
+}
+
 static json_t *examine(const struct hc_job *job)
 {
     bool ran = job->outcome.started == HC_STARTED;
@@ -65,14 +88,16 @@ static json_t *examine(const struct hc_job *job)
         enum hc_host_state state = check->probe(value, sizeof value);
         bool good = state == HC_HOST_GOOD;
         (void)json_array_append_new(
-            host, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", check->name, "state",
-                            hc_host_state_name(state), "value", value, "matters", check->matters, "mend",
+            host, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", check->name, "state",
+                            hc_host_state_name(state), "value", value, "matters", check->matters, "costs",
+                            good || check->costs == NULL ? json_null() : json_string(check->costs), "mend",
                             good || check->mend == NULL ? json_null() : json_string(check->mend)));
     }
-    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "cells_work", ran && job->verdict.status == HC_STATUS_OK,
-                     "grade", ran ? json_string(hc_grade_name(job->outcome.layers.grade)) : json_null(),
-                     "refusal", ran ? json_null() : json_string(job->refusal.message), "layers", layers,
-                     "host", host);
+    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o}", "cells_work",
+                     ran && job->verdict.status == HC_STATUS_OK, "grade",
+                     ran ? json_string(hc_grade_name(job->outcome.layers.grade)) : json_null(), "refusal",
+                     ran ? json_null() : json_string(job->refusal.message), "layers", layers, "user",
+                     user_rows(), "host", host);
 }
 
 static const char *text_of(const json_t *row, const char *name)
@@ -102,6 +127,16 @@ static void print_report(const json_t *report)
             printf("           without it grade %s; to get it: %s\n", text_of(row, "grade_without"),
                    text_of(row, "mend"));
     }
+    if (json_array_size(json_object_get(report, "user")) > 0)
+        printf("\nWhat an ordinary user needs:\n");
+    json_array_foreach(json_object_get(report, "user"), i, row)
+    {
+        bool works = json_is_true(json_object_get(row, "works"));
+        printf("  %s%-8s%s %-22s %s\n", works ? green : red, works ? "there" : "missing", off,
+               text_of(row, "name"), text_of(row, "evidence"));
+        if (!works)
+            printf("           to mend it: %s\n", text_of(row, "mend"));
+    }
     printf("\nThe host:\n");
     json_array_foreach(json_object_get(report, "host"), i, row)
     {
@@ -109,7 +144,8 @@ static void print_report(const json_t *report)
         printf("  %s%-8s%s %-22s %s\n", good ? green : red, text_of(row, "state"), off, text_of(row, "name"),
                text_of(row, "value"));
         if (!good)
-            printf("           %s%s%s\n", text_of(row, "matters"),
+            printf("           %s%s%s%s%s\n", text_of(row, "matters"),
+                   text_of(row, "costs")[0] != '\0' ? "; costs " : "", text_of(row, "costs"),
                    text_of(row, "mend")[0] != '\0' ? "; to mend it: " : "", text_of(row, "mend"));
     }
 }

@@ -1,5 +1,7 @@
 #include "flow/host.h"
 
+#include "cell/wire.h"
+#include "flow/trees.h"
 #include "kernel/files.h"
 #include "kernel/syscalls.h"
 #include "kernel/text.h"
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 /* The first line of a small file; false when it can't be read. */
 static bool first_line(const char *path, char *value, size_t size)
@@ -34,8 +37,12 @@ static enum hc_host_state user_namespaces(char *value, size_t size)
     uint64_t most = 0;
     if (hc_file_read_number(AT_FDCWD, "/proc/sys/user/max_user_namespaces", &most) < 0)
         return HC_HOST_BAD;
-    (void)snprintf(value, size, "user.max_user_namespaces = %llu", (unsigned long long)most);
-    return most == 0 ? HC_HOST_BAD : HC_HOST_GOOD;
+    char clone[16] = "1"; /* a switch of Debian's and others' kernels, for everybody but root */
+    (void)first_line("/proc/sys/kernel/unprivileged_userns_clone", clone, sizeof clone);
+    bool refused = clone[0] == '0' && geteuid() != 0;
+    (void)snprintf(value, size, "user.max_user_namespaces = %llu%s", (unsigned long long)most,
+                   refused ? ", kernel.unprivileged_userns_clone = 0" : "");
+    return most == 0 || refused ? HC_HOST_BAD : HC_HOST_GOOD;
 }
 
 static enum hc_host_state apparmor(char *value, size_t size)
@@ -46,7 +53,47 @@ static enum hc_host_state apparmor(char *value, size_t size)
         return HC_HOST_GOOD;
     }
     (void)snprintf(value, size, "kernel.apparmor_restrict_unprivileged_userns = %s", text);
-    return text[0] == '0' ? HC_HOST_GOOD : HC_HOST_WEAK;
+    return text[0] == '0' ? HC_HOST_GOOD : geteuid() == 0 ? HC_HOST_WEAK : HC_HOST_BAD;
+}
+
+/* A cell may mount its own /proc only where its maker sees a full one. Containers cover parts of it; empty
+ * folders that wait for another file system, as binfmt_misc, count as seen. */
+static enum hc_host_state whole_proc(char *value, size_t size)
+{
+    FILE *table = fopen("/proc/self/mountinfo", "re");
+    char line[4096], point[512];
+    unsigned covers = 0;
+    (void)snprintf(value, size, "nothing of /proc is covered");
+    while (table != NULL && fgets(line, sizeof line, table) != NULL) {
+        if (sscanf(line, "%*s %*s %*s %*s %511s", point) != 1 || strncmp(point, "/proc/", 6) != 0 ||
+            strcmp(point, "/proc/sys/fs/binfmt_misc") == 0)
+            continue;
+        if (covers++ == 0)
+            (void)snprintf(value, size, "%.200s is covered by a mount", point);
+    }
+    if (table == NULL)
+        return HC_HOST_UNKNOWN;
+    (void)fclose(table);
+    return covers > 0 ? HC_HOST_BAD : HC_HOST_GOOD;
+}
+
+static enum hc_host_state cpu_weight(char *value, size_t size)
+{
+    struct hc_tree trees[HC_TREES_MAX];
+    size_t count = hc_trees_find(trees);
+    uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), weight = 0;
+    (void)snprintf(value, size, "set when a hall is made");
+    for (size_t i = 0; i < count; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof path, "%.255s/" HC_CGROUP_HOME "/%s", trees[i].mount,
+                       trees[i].v2 ? "cpu.weight" : "cpu.shares");
+        if (hc_file_read_number(AT_FDCWD, path, &weight) < 0)
+            continue;
+        (void)snprintf(value, size, "%.200s is %llu for %llu CPUs", path, (unsigned long long)weight,
+                       (unsigned long long)cpus);
+        return weight >= (trees[i].v2 ? 100 : 1024) * (cpus < 100 ? cpus : 100) ? HC_HOST_GOOD : HC_HOST_WEAK;
+    }
+    return HC_HOST_GOOD;
 }
 
 static enum hc_host_state cgroup_layout(char *value, size_t size)
@@ -89,8 +136,14 @@ static enum hc_host_state swap(char *value, size_t size)
         return HC_HOST_UNKNOWN;
     const char *second = strchr(table, '\n');
     bool none = second == NULL || second[1] == '\0';
-    (void)snprintf(value, size, "%s", none ? "none" : "in use");
-    return none ? HC_HOST_GOOD : HC_HOST_WEAK;
+    /* cgroup2 counts swap by itself; v1 where it was asked to. */
+    bool counted = faccessat(AT_FDCWD, "/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", F_OK, 0) == 0 ||
+                   faccessat(AT_FDCWD, "/sys/fs/cgroup/memory", F_OK, 0) != 0;
+    (void)snprintf(value, size, "%s",
+                   none      ? "none"
+                   : counted ? "in use, and cells get none of it"
+                             : "in use, and not counted for a cgroup");
+    return none || counted ? HC_HOST_GOOD : HC_HOST_WEAK;
 }
 
 static enum hc_host_state pressure(char *value, size_t size)
@@ -138,38 +191,43 @@ static enum hc_host_state same_page_merging(char *value, size_t size)
     return text[0] == '1' ? HC_HOST_WEAK : HC_HOST_GOOD;
 }
 
-static enum hc_host_state subordinate_ids(char *value, size_t size)
-{
-    char table[4096];
-    long n = hc_file_read(AT_FDCWD, "/etc/subuid", table, sizeof table);
-    (void)snprintf(value, size, "/etc/subuid %s", n > 0 ? "has ranges" : n == 0 ? "is empty" : "is missing");
-    return HC_HOST_GOOD; /* root takes its own range */
-}
-
 const struct hc_host_check hc_host_checks[] = {
-    {"kernel", kernel_version, "the calls that cells are built with need Linux 5.14", "a newer kernel"},
-    {"user_namespaces", user_namespaces, "every cell is one", "sysctl -w user.max_user_namespaces=15000"},
-    {"apparmor", apparmor, "an ordinary user's namespaces would come without rights; root's do not",
-     "an AppArmor profile for hotcell-hall with the rule `userns,`"},
-    {"cgroups", cgroup_layout, "limits, counters and the killing of a whole cell",
+    {"kernel", kernel_version, "the run", "the calls that cells are built with need Linux 5.14",
+     "a newer kernel"},
+    {"user_namespaces", user_namespaces, "the run", "every cell is one",
+     "sysctl -w user.max_user_namespaces=15000 (and kernel.unprivileged_userns_clone=1 where it is there)"},
+    {"apparmor", apparmor, "the run of an ordinary user",
+     "an ordinary user's namespaces would come without rights; root's do not",
+     "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for hotcell-hall with "
+     "the rule "
+     "`userns,`"},
+    {"proc", whole_proc, "the run",
+     "a cell mounts a /proc of its own, which the kernel allows only to who sees all of it",
+     "in a container: --security-opt systempaths=unconfined (podman: --security-opt unmask=ALL)"},
+    {"cgroups", cgroup_layout, "grade D without memory or pids, C without cgroup2",
+     "limits, counters and the killing of a whole cell",
      "mount cgroup2 with the memory, pids and cpu controllers (systemd.unified_cgroup_hierarchy=1)"},
-    {"landlock", landlock, "a second lock on files", "add landlock to lsm= on the kernel command line"},
-    {"core_pattern", core_pattern,
+    {"cpu_weight", cpu_weight, NULL,
+     "cells starve on a busy host when all of them weigh as little as one process tree",
+     "end all halls, so that the next one sets it; for users: hotcell doctor --setup USER"},
+    {"landlock", landlock, "grade B", "a second lock on files",
+     "add landlock to lsm= on the kernel command line"},
+    {"core_pattern", core_pattern, NULL,
      "a handler behind a pipe runs as root on the host; cells set the one limit that keeps it from being "
      "started",
      "sysctl -w kernel.core_pattern=core"},
-    {"tiocsti", tiocsti,
+    {"tiocsti", tiocsti, NULL,
      "typing into a terminal from a program; cells have no terminal and the filter refuses it",
      "sysctl -w dev.tty.legacy_tiocsti=0"},
-    {"swap", swap, "memory beyond the limit could be swapped; secrets could reach the disk", "swapoff -a"},
-    {"pressure", pressure, "says whether timings were taken on a busy host",
+    {"swap", swap, "grade B", "memory beyond the limit could be swapped; secrets could reach the disk",
+     "swapoff -a, or swapaccount=1 on the kernel command line"},
+    {"pressure", pressure, "grade B", "says whether timings were taken on a busy host",
      "psi=1 on the kernel command line"},
-    {"io_uring", io_uring, "its operations pass by any filter; cells can't open one", NULL},
-    {"smt", threads_of_a_core, "two cells on one core can watch each other's timing",
+    {"io_uring", io_uring, NULL, "its operations pass by any filter; cells can't open one", NULL},
+    {"smt", threads_of_a_core, NULL, "two cells on one core can watch each other's timing",
      "echo off > /sys/devices/system/cpu/smt/control"},
-    {"ksm", same_page_merging, "merged pages tell one cell what another one holds",
+    {"ksm", same_page_merging, NULL, "merged pages tell one cell what another one holds",
      "echo 0 > /sys/kernel/mm/ksm/run"},
-    {"subordinate_ids", subordinate_ids, "where an ordinary user's cells would get their ids from", NULL},
 };
 const size_t hc_host_check_count = sizeof hc_host_checks / sizeof *hc_host_checks;
 

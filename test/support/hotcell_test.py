@@ -303,6 +303,12 @@ def processes():
     return found
 
 
+def owner(pid):
+    with contextlib.suppress(OSError):
+        return os.stat("/proc/%d" % pid).st_uid
+    return None
+
+
 def descendants(pid, table=None):
     table = processes() if table is None else table
     found, grew = {pid}, True
@@ -314,8 +320,8 @@ def descendants(pid, table=None):
 
 
 def _is_part(name, pid):
-    """Of some run, by name: command, library's test program, guard, keeper, process 1 of a cell."""
-    return pid != 1 and (name.startswith("hotcell") or name in ("init", "keeper", "3", "10", "11"))
+    """Of some run, by name: command, library's test program, guard, keeper, process 1 of a cell. A user's door is none."""
+    return pid != 1 and (name.startswith("hotcell") and name != "hotcell-door" or name in ("init", "keeper", "3", "10", "11"))
 
 
 def _strangers(table):
@@ -323,6 +329,9 @@ def _strangers(table):
     caller hangs below process 1 and counts, whoever left it."""
     mine = descendants(int(os.environ.get("HOTCELL_TEST_TOP", os.getpid())), table)
     mine |= descendants(os.getpid(), table)
+    for pid, (name, _) in table.items():
+        if USER is not None and name == "hotcell-door" and owner(pid) == USER.pw_uid:
+            mine |= descendants(pid, table)
     found = set()
     for pid, (name, parent) in table.items():
         if not _is_part(name, pid) or pid in mine or _is_part(table.get(parent, ("", 0))[0], parent):
@@ -352,7 +361,8 @@ def cgroup_folders(without=()):
     for mount in mounts:
         for path, folders, _ in os.walk(mount):
             match = re.search(r"/hotcell/((?:user-\d+/)?\d+)(/|$)", path)
-            if match and match[1] in without:
+            user = re.search(r"/hotcell/user-(\d+)", path)
+            if match and match[1] in without or user and int(user[1]) != (USER.pw_uid if USER is not None else -1):
                 folders[:] = []
                 continue
             found.append(path)
