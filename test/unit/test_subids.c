@@ -1,6 +1,4 @@
-/* Ranges of subordinate ids: whose they are, lines that can't be read, overlaps, slices; and the profile that
- * AppArmor is given. */
-#include "flow/apparmor.h"
+/* Ranges of subordinate ids: whose they are, lines that can't be read, overlaps, slices. */
 #include "flow/ordinary.h"
 
 #include "harness.h"
@@ -112,6 +110,16 @@ HC_TEST(overlaps_with_others)
     HC_ASSERT(!meets("ada:100000:65536\n1000:100000:65536\n", 100000, 65536));
 }
 
+HC_TEST(overlaps_with_root)
+{
+    HC_ASSERT(!hc_range_meets_root((struct hc_id_range){100000, 65536}));
+    HC_ASSERT(!hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE - 65536, 65536}));
+    HC_ASSERT(hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE - 65536, 65537}));
+    HC_ASSERT(hc_range_meets_root((struct hc_id_range){100000, 0x7fffffff}));
+    HC_ASSERT(hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE + 32767, 1}));
+    HC_ASSERT(!hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE + 32768, 65536}));
+}
+
 HC_TEST(slices_lie_at_the_end)
 {
     struct hc_id_range slices = hc_slices_of((struct hc_id_range){100000, 65536});
@@ -121,17 +129,4 @@ HC_TEST(slices_lie_at_the_end)
     HC_ASSERT_EQ_INT(slices.count, 256);
     HC_ASSERT_EQ_INT(slices.first, 100044);
     HC_ASSERT_EQ_INT(hc_slices_of((struct hc_id_range){100000, 255}).count, 0);
-}
-
-HC_TEST(profile_of_apparmor)
-{
-    char text[1024], small[32];
-    HC_ASSERT(hc_apparmor_profile("/usr/libexec/my hotcell", text, sizeof text));
-    HC_ASSERT(strstr(text, "\"/usr/libexec/my hotcell/hotcell-hall\" flags=(unconfined) {\n  userns,\n}") !=
-              NULL);
-    HC_ASSERT(!hc_apparmor_profile("/usr/libexec/hotcell", small, sizeof small));
-    static const char *const odd[] = {"relative", "/a*",   "/a?",   "/a[b]", "/{a,b}",
-                                      "/@{HOME}", "/a\"b", "/a\\b", "/a\nb"};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
-        HC_ASSERT(!hc_apparmor_profile(odd[i], text, sizeof text));
 }
