@@ -155,8 +155,12 @@ static void print_report(const json_t *report)
     const char *name;
     size_t i;
     printf("%-26s %9s %9s %9s %6s\n", "ms", "p50", "p95", "p99", "n");
-    json_object_foreach((json_t *)(uintptr_t)rows, name, row) if (strncmp(name, "throughput", 10) != 0)
-        print_time(name, row, rows);
+    json_object_foreach((json_t *)(uintptr_t)rows, name, row)
+    {
+        if (strncmp(name, "throughput", 10) != 0)
+            print_time(name, row, rows);
+    }
+
     printf("\n%-26s %9s %6s\n", "runs per second", "rate", "jobs");
     double base =
         json_number_value(json_object_get(json_object_get(rows, "throughput_bare_python"), "per_second"));
@@ -168,12 +172,19 @@ static void print_report(const json_t *report)
                    base > 0 ? rate / base : 0);
     }
     printf("\nstages of a warm run, ms    p50       p95       p99\n");
-    json_object_foreach((json_t *)(uintptr_t)stages, name, row) print_time(name, row, NULL);
+    json_object_foreach((json_t *)(uintptr_t)stages, name, row)
+    {
+        print_time(name, row, NULL);
+    }
+
     json_array_foreach(json_object_get(report, "burst"), i, row)
+    {
         printf("%s%6.0f warm runs/s: p50 %.2f ms, p99 %.2f ms, %lld of %lld missed a ready cell\n",
                i == 0 ? "\n" : "", json_number_value(json_object_get(row, "per_second")),
                (double)whole(row, "p50_us") / 1000, (double)whole(row, "p99_us") / 1000,
                (long long)whole(row, "missed"), (long long)whole(row, "n"));
+    }
+
     printf("\n%lld wrong, %lld leftovers, %lld warm runs missed a ready cell\n",
            (long long)whole(report, "wrong"), (long long)whole(report, "leftovers"),
            (long long)whole(report, "missed"));

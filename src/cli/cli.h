@@ -61,6 +61,7 @@ struct hc_setup_wish {
 };
 int hc_cli_doctor_setup(const struct hc_setup_wish *wish);
 
+int hc_cli_task(int argc, char **argv);
 int hc_cli_redteam(int argc, char **argv);
 int hc_cli_bench(int argc, char **argv);
 int hc_cli_log(int argc, char **argv);
@@ -80,6 +81,8 @@ extern const struct hc_option hc_doctor_options[];
 extern const size_t hc_doctor_option_count;
 extern const struct hc_option hc_policy_options[];
 extern const size_t hc_policy_option_count;
+extern const struct hc_option hc_task_options[];
+extern const size_t hc_task_option_count;
 extern const struct hc_option hc_redteam_options_table[];
 extern const size_t hc_redteam_option_count;
 extern const struct hc_option hc_bench_options_table[];

@@ -216,7 +216,11 @@ static int print_list(const struct log_call *log, const json_t *rows)
     }
     printf("%-6s %-19s %-28s %-10s %-19s %-12s %-9s %-13s %s\n", "SEQ", "TIME (UTC)", "ID", "LANGUAGE",
            "STATUS", "CAUSE", "WALL", "ACCEPTANCE", "RELEASE, OR OF");
-    json_array_foreach(rows, i, row) print_row(row, hc_colours(1));
+    json_array_foreach(rows, i, row)
+    {
+        print_row(row, hc_colours(1));
+    }
+
     return 0;
 }
 

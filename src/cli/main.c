@@ -32,6 +32,9 @@ const struct hc_command hc_commands[] = {
     {"policy", "show [PROFILE] | check FILE",
      "Shows what a profile allows and where each value comes from; checks one.", hc_policy_options, 0,
      hc_cli_policy},
+    {"task", "new|try|show|list [options] [ID]",
+     "Attempts at one goal, within a budget of attempts, time and feedback.", hc_task_options, 0,
+     hc_cli_task},
     {"redteam", "[options]", "Attacks the boundary on this host, row by row, and says what held.",
      hc_redteam_options_table, 0, hc_cli_redteam},
     {"bench", "[options]", "Measures what a run costs here, beside the bare command and other sandboxes.",
@@ -58,6 +61,8 @@ const struct hc_command *hc_command_named(const char *name)
             found.option_count = hc_eval_options_fill();
         else if (found.options == hc_policy_options)
             found.option_count = hc_policy_option_count;
+        else if (found.options == hc_task_options)
+            found.option_count = hc_task_option_count;
         else if (found.options == hc_redteam_options_table)
             found.option_count = hc_redteam_option_count;
         else if (found.options == hc_bench_options_table)

@@ -117,7 +117,10 @@ static void print_counts(const json_t *card)
     {
         printf("%-12s", name);
         json_object_foreach(boundary, result, count)
+        {
             printf("  %lld %s", (long long)json_integer_value(count), result);
+        }
+
         printf("\n");
     }
 }
@@ -142,8 +145,11 @@ static void print_card(const json_t *card)
     if (json_array_size(json_object_get(card, "business")) > 0)
         printf("\nThe result: right boundary, wrong answer; acceptance has to say no\n\n");
     json_array_foreach(json_object_get(card, "business"), i, row)
+    {
         printf("%-4s %-14s %s (%s)\n", text_of(row, "id"), text_of(row, "result"), text_of(row, "title"),
                text_of(row, "evidence"));
+    }
+
     printf("\n%lld did not hold, %lld wrong results were accepted\n",
            (long long)json_integer_value(json_object_get(card, "not_held")),
            (long long)json_integer_value(json_object_get(card, "not_caught")));
@@ -161,8 +167,12 @@ static int list_rows(const struct request *request)
         (void)json_dumpf(rows, stdout, JSON_INDENT(1));
         (void)putchar('\n');
     }
-    json_array_foreach(rows, i, row) if (!request->json)
-        printf("%-4s %-10s %s\n", text_of(row, "id"), text_of(row, "boundary"), text_of(row, "title"));
+    json_array_foreach(rows, i, row)
+    {
+        if (!request->json)
+            printf("%-4s %-10s %s\n", text_of(row, "id"), text_of(row, "boundary"), text_of(row, "title"));
+    }
+
     json_decref(rows);
     return 0;
 }

@@ -182,7 +182,7 @@ static int expect_number(struct hc_run_request *request, const char *text, struc
                                    relative ? "rel" : "abs", relative ? tolerance / 100 : tolerance));
 }
 
-static int accept_file(struct hc_run_request *request, const char *path, struct hc_refusal *refusal)
+int hc_run_accept_file(struct hc_run_request *request, const char *path, struct hc_refusal *refusal)
 {
     hc_autofree uint8_t *data = NULL;
     size_t bytes = 0, i;
@@ -314,7 +314,7 @@ static int take_option(struct hc_run_request *request, int option, const char *v
     case OPTION_EXPECT_NUMBER:
         return expect_number(request, value, refusal);
     case OPTION_ACCEPT:
-        return accept_file(request, value, refusal);
+        return hc_run_accept_file(request, value, refusal);
     case OPTION_DETERMINISTIC:
         return deterministic(spec, value, refusal);
     case OPTION_COLD:

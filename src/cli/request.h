@@ -22,6 +22,9 @@ void hc_run_request_done(struct hc_run_request *request);
 /* Reads HOST[:NAME] and everything below it into the spec. */
 int hc_run_add_files(struct hc_spec *spec, const char *argument, struct hc_refusal *refusal);
 
+/* Reads the predicates of a file into the request and checks them. */
+int hc_run_accept_file(struct hc_run_request *request, const char *path, struct hc_refusal *refusal);
+
 /* Reads a whole file for option `--FLAG`, at most `max_bytes`. */
 int hc_run_read_file(const char *flag, const char *path, uint64_t max_bytes, uint8_t **ret_data,
                      size_t *ret_bytes, struct hc_refusal *refusal);

@@ -91,7 +91,11 @@ static void print_table(const json_t *rows)
     {
         const char *name = json_string_value(json_object_get(row, "name"));
         const json_t *versions = json_object_get(row, "versions");
-        json_array_foreach(versions, v, version) print_version(name, version, json_array_size(versions) > 1);
+        json_array_foreach(versions, v, version)
+        {
+            print_version(name, version, json_array_size(versions) > 1);
+        }
+
         if (!json_is_true(json_object_get(row, "usable"))) {
             print_row("\033[31m", name, "-", false, json_string_value(json_object_get(row, "missing")));
             (void)putchar('\n');

@@ -104,7 +104,10 @@ static void print_object(const char *name, const json_t *object, unsigned depth)
     json_t *value;
     indent(depth);
     printf("%s:%s\n", name, json_object_size(object) == 0 ? " none" : "");
-    json_object_foreach((json_t *)(uintptr_t)object, member, value) print_value(member, value, depth + 1);
+    json_object_foreach((json_t *)(uintptr_t)object, member, value)
+    {
+        print_value(member, value, depth + 1);
+    }
 }
 
 static void print_value(const char *name, const json_t *value, unsigned depth)

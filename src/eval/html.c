@@ -246,8 +246,11 @@ size_t hc_html_largest(const json_t *counts, struct hc_bar *bars, size_t room, c
     hc_autofree struct hc_bar *all = calloc(json_object_size(counts) + 1, sizeof *all);
     if (all == NULL)
         return 0;
-    json_object_foreach((json_t *)counts, name, count) all[n++] =
-        (struct hc_bar){.name = name, .count = (uint64_t)json_integer_value(count), .tone = tone};
+    json_object_foreach((json_t *)counts, name, count)
+    {
+        all[n++] = (struct hc_bar){.name = name, .count = (uint64_t)json_integer_value(count), .tone = tone};
+    }
+
     qsort(all, n, sizeof *all, by_count);
     n = n < room ? n : room;
     memcpy(bars, all, n * sizeof *bars);

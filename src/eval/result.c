@@ -59,8 +59,11 @@ static json_t *denied_calls(const json_t *record)
     size_t i;
     json_t *row;
     json_int_t count = 0;
-    json_array_foreach(json_object_get(record, "syscalls_denied"), i, row) count +=
-        json_integer_value(json_object_get(row, "count"));
+    json_array_foreach(json_object_get(record, "syscalls_denied"), i, row)
+    {
+        count += json_integer_value(json_object_get(row, "count"));
+    }
+
     return json_integer(count);
 }
 
@@ -70,8 +73,11 @@ static json_t *attempts(const json_t *record)
     size_t i;
     json_t *row;
     json_int_t count = 0;
-    json_array_foreach(json_object_get(json_object_get(record, "network"), "attempts"), i, row) count +=
-        hc_string_equal(json_string_value(json_object_get(row, "protocol")), "unix") ? 0 : 1;
+    json_array_foreach(json_object_get(json_object_get(record, "network"), "attempts"), i, row)
+    {
+        count += hc_string_equal(json_string_value(json_object_get(row, "protocol")), "unix") ? 0 : 1;
+    }
+
     return json_integer(count);
 }
 
@@ -84,7 +90,11 @@ static json_t *names_in(const json_t *list, const char *member)
     {
         bool there = false;
         const json_t *value = json_object_get(row, member);
-        json_array_foreach(names, n, name) there = there || json_equal(name, value);
+        json_array_foreach(names, n, name)
+        {
+            there = there || json_equal(name, value);
+        }
+
         if (!there && json_is_string(value) && json_array_size(names) < NAMES_MAX)
             (void)json_array_append_new(names, json_string(json_string_value(value)));
     }

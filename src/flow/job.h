@@ -27,6 +27,7 @@ struct hc_acceptance {
 
 struct hc_job {
     char id[40];
+    const char *submitter; /* not owned; NULL: nobody said */
     char created_at[40], cell_created_at[40], cell_destroyed_at[40];
     uint64_t began_us;
     struct hc_spec spec;

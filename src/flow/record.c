@@ -493,9 +493,10 @@ json_t *hc_record_make(const struct hc_job *job)
     const struct hc_verdict *v = &job->verdict;
     bool ran = job->outcome.started == HC_STARTED || job->compile.ran;
     json_t *record = json_pack(
-        "{s:s, s:s, s:s, s:n, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:{s:s, s:n, s:n}, s:o, s:n}",
-        "schema", "hotcell.run/1", "id", job->id, "created_at", job->created_at, "submitter", "state",
-        hc_state_names[v->state], "status", hc_statuses[v->status].name, "cause",
+        "{s:s, s:s, s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:{s:s, s:n, s:n}, s:o, s:n}",
+        "schema", "hotcell.run/1", "id", job->id, "created_at", job->created_at, "submitter",
+        text_or_null(job->submitter), "state", hc_state_names[v->state], "status",
+        hc_statuses[v->status].name, "cause",
         hc_causes[v->cause].name != NULL ? json_string(hc_causes[v->cause].name) : json_null(), "exit_code",
         number_if(v->exit_code >= 0, (uint64_t)v->exit_code), "signal",
         number_if(v->signal > 0, (uint64_t)v->signal), "signal_name", signal_name(v->signal), "error",

@@ -242,7 +242,10 @@ static void compare_artifacts(const struct hc_replay_sides *s, json_t *list)
     size_t i, other;
     json_t *item;
     json_array_foreach(json_object_get(s->origin, "artifacts"), i, item)
+    {
         compare_artifact(s, item, artifact_named(s->again, item, &other), list);
+    }
+
     json_array_foreach(json_object_get(s->again, "artifacts"), i, item)
     {
         if (artifact_named(s->origin, item, &other) == NULL)

@@ -510,7 +510,7 @@ static void built_in(struct hc_policy *policy)
     }
     policy->version = 1;
     policy->risk = HC_RISK_MEDIUM;
-    policy->min_grade = HC_GRADE_D; /* a request that says nothing wants B, and may say otherwise */
+    policy->min_grade = HC_GRADE_D; /* no bound of its own: a request that says nothing has B */
     policy->subprocesses = true;
     policy->source_bytes_max = HC_SPEC_CODE_BYTES_MAX;
     policy->nesting_max = 1000;

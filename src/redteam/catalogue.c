@@ -78,8 +78,12 @@ int hc_catalogue_read(const char *share, json_t **ret_catalogue, struct hc_probl
     int error = hc_yaml_read(data, n, &yaml, problem);
     static const char *const lists[] = {"rows", "business"};
     for (int list = 0; error == 0 && list < 2; list++)
-        json_array_foreach(json_object_get(yaml.root, lists[list]), i, row) if (error == 0) error =
-            check_row(&yaml, lists[list], i, row, list == 1, problem);
+        json_array_foreach(json_object_get(yaml.root, lists[list]), i, row)
+        {
+            if (error == 0)
+                error = check_row(&yaml, lists[list], i, row, list == 1, problem);
+        }
+
     if (error == 0)
         *ret_catalogue = json_incref(yaml.root);
     if (error == HC_BAD_INPUT)

@@ -249,13 +249,13 @@ static int attack(const struct session *session, const json_t *row, json_t *rows
     const char *not_promised = json_string_value(json_object_get(row, "not_promised"));
     if (not_promised == NULL && session->options->warmth == HC_WARMTH_WARM)
         not_promised = json_string_value(json_object_get(row, "not_promised_warm"));
-    bool twice = json_is_true(json_object_get(json_object_get(row, "options"), "twice"));
+    int times = json_is_true(json_object_get(json_object_get(row, "options"), "twice")) ? 2 : 1;
     int error = 0;
     if (needs != NULL && access(needs, F_OK) != 0) {
         verdict.held = HC_NOT_APPLICABLE;
         (void)snprintf(verdict.evidence, sizeof verdict.evidence, "%s is not there", needs);
     }
-    for (int i = 0; error == 0 && verdict.held != HC_NOT_APPLICABLE && i <= twice; i++)
+    for (int i = 0; error == 0 && verdict.held != HC_NOT_APPLICABLE && i < times; i++)
         error = attack_once(session, row, &verdict);
     if (error == 0 && verdict.held != HC_NOT_APPLICABLE) {
         compare_values(row, &verdict);
