@@ -218,7 +218,7 @@ const struct hc_host_check hc_host_checks[] = {
      "sysctl -w kernel.core_pattern=core"},
     {"tiocsti", tiocsti, NULL,
      "typing into a terminal from a program; cells have no terminal and the filter refuses it",
-     "sysctl -w dev.tty.legacy_tiocsti=0"},
+     "sysctl -w dev.tty.legacy_tiocsti=0 (Linux 6.2 or newer)"},
     {"swap", swap, "grade B", "memory beyond the limit could be swapped; secrets could reach the disk",
      "swapoff -a, or swapaccount=1 on the kernel command line"},
     {"pressure", pressure, "grade B", "says whether timings were taken on a busy host",
