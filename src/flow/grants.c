@@ -23,8 +23,6 @@
 #define RANGE_LAST   0x6fff0000u /* above lie root's own halls */
 #define STATE_FOLDER "/var/lib/hotcell"
 
-extern char **environ;
-
 const char *hc_grant_state_name(enum hc_grant_state state)
 {
     static const char *const names[] = {"already", "done", "would", "failed"};

@@ -167,7 +167,7 @@ int hc_open_beneath(int folder, const char *path, uint64_t flags)
     if (wish == NULL || n >= sizeof wish->path)
         return wish == NULL ? -ENOMEM : -ENAMETOOLONG;
     wish->flags = flags;
-    memcpy(wish->path, path, n);
+    memcpy(wish->path, path, n + 1);
     (void)pthread_mutex_lock(&lock);
     for (struct hc_opener *opener = openers; opener != NULL && fd == -EACCES; opener = opener->next)
         fd = ask_twice(opener, folder, wish);
