@@ -1019,6 +1019,16 @@ static int add_redactions(const struct hc_engine *engine, struct hc_job *job)
     return error > 0 ? -EINVAL : error;
 }
 
+/* Checked when the profile was read. */
+static int add_profile_redactions(struct hc_job *job)
+{
+    char reason[128];
+    int error = 0;
+    for (size_t i = 0; error == 0 && i < job->policy->redact.count; i++)
+        error = hc_redact_add_pattern(job->redact, "profile", job->policy->redact.items[i], reason);
+    return error > 0 ? -EINVAL : error;
+}
+
 static int permit_program(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
 {
     const struct hc_second_cell second = {.context = engine, .run = run_second};
@@ -1041,6 +1051,8 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         error = hc_policies_get(&engine->policies, job->spec.profile, &job->policy, &job->refusal);
     if (error == 0)
         error = hc_gate(&job->spec, job->policy, &job->effective, &job->refusal);
+    if (error == 0)
+        error = add_profile_redactions(job);
     if (error == 0)
         error = hc_permit_request(job);
     if (error == 0)

@@ -289,6 +289,24 @@ static void take_host_event(struct hc_hall *hall, const struct hc_event *event)
         .error = event->error};
 }
 
+static int left_ms(int timeout_ms, uint64_t deadline_us)
+{
+    uint64_t now_us = hc_now_us();
+    if (timeout_ms < 0)
+        return -1;
+    return now_us >= deadline_us ? 0 : (int)((deadline_us - now_us + 999) / 1000);
+}
+
+/* Descriptors of an event that are for the caller go to him, all others away. */
+static void hand_over(int *fds, unsigned fd_count, unsigned handed, int *ret_fds)
+{
+    for (unsigned i = 0; i < fd_count; i++)
+        if (i < handed && i < 4 && ret_fds != NULL)
+            ret_fds[i] = hc_take_fd(&fds[i]);
+        else
+            hc_close_fd(&fds[i]);
+}
+
 int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_event *ret_event, int *ret_fds,
                  unsigned *ret_fd_count, int timeout_ms)
 {
@@ -296,12 +314,8 @@ int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_ev
     for (;;) {
         int fds[EVENT_FDS];
         unsigned fd_count = 0;
-        uint64_t now_us = hc_now_us();
-        int left_ms = timeout_ms < 0          ? -1
-                      : now_us >= deadline_us ? 0
-                                              : (int)((deadline_us - now_us + 999) / 1000);
         struct pollfd wait = {.fd = hall->socket, .events = POLLIN};
-        int ready = poll(&wait, 1, left_ms);
+        int ready = poll(&wait, 1, left_ms(timeout_ms, deadline_us));
         if (ready < 0 && errno == EINTR)
             continue;
         if (ready <= 0)
@@ -323,11 +337,7 @@ int hc_hall_next(struct hc_hall *hall, struct hc_cell_handle *cell, struct hc_ev
         else if (about != cell && ret_event->kind == HC_EVENT_DESTROYED)
             close_handle(about); /* a cell made ahead that failed: the next one is made when it is needed */
         unsigned handed = about == cell && ret_event->kind == HC_EVENT_READY ? fd_count : 0;
-        for (unsigned i = 0; i < fd_count; i++)
-            if (i < handed && i < 4 && ret_fds != NULL)
-                ret_fds[i] = hc_take_fd(&fds[i]);
-            else
-                hc_close_fd(&fds[i]);
+        hand_over(fds, fd_count, handed, ret_fds);
         if (ret_fd_count != NULL)
             *ret_fd_count = handed;
         if (about == cell || cell == NULL)

@@ -3,6 +3,7 @@
 #include "base/canonical.h"
 #include "base/cleanup.h"
 #include "base/quantity.h"
+#include "base/redact.h"
 #include "base/sha256.h"
 #include "base/strings.h"
 #include "base/yaml.h"
@@ -246,7 +247,18 @@ static int read_artifacts(struct reader *r, json_t *value, const char *path)
 static int read_output(struct reader *r, json_t *value, const char *path)
 {
     static const struct member members[] = {{"redact", NAMES(redact)}};
-    return read_members(r, value, path, members, 1);
+    struct hc_redact_rules *trial = hc_redact_rules_new(NULL);
+    char reason[128];
+    int error = trial == NULL ? -ENOMEM : read_members(r, value, path, members, 1);
+    for (size_t i = 0; error == 0 && i < r->policy->redact.count; i++) {
+        hc_autofree char *place = hc_printf("%s/redact/%zu", path, i);
+        error = place == NULL ? -ENOMEM
+                              : hc_redact_add_pattern(trial, "profile", r->policy->redact.items[i], reason);
+        if (error == HC_REDACT_BAD)
+            error = hc_yaml_problem(r->yaml, place, r->problem, "a pattern that can't be used: %s", reason);
+    }
+    hc_redact_rules_done(trial);
+    return error;
 }
 
 static int read_source(struct reader *r, json_t *value, const char *path)
