@@ -64,7 +64,7 @@ static const char *near_name(const struct hc_names *names, const char *name)
 static struct hc_finding *add(struct hc_findings *findings, const char *rule, enum hc_cause cause,
                               enum hc_severity severity, const char *name, unsigned line, unsigned column)
 {
-    static struct hc_finding spill;
+    static _Thread_local struct hc_finding spill; /* nobody reads it */
     if (findings->count == HC_FINDINGS_MAX) {
         findings->omitted++;
         return &spill;

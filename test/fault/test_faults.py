@@ -110,6 +110,7 @@ def main():
     number = 0
     before = counters()
     with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # the program may be one that starts hotcell as an ordinary user
         source = os.path.join(folder, 'main.py')
         with open(source, 'w') as f:
             f.write(SCRIPT)
