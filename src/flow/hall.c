@@ -434,22 +434,24 @@ int hc_hall_end_cell(struct hc_hall *hall, struct hc_cell_handle *cell, struct h
 {
     struct hc_event event = {0};
     struct hc_request request = {.op = HC_OP_DESTROY, .slot = cell->slot};
+    uint64_t late = 0;
     hc_close_fd(&cell->working_folder);
     hc_close_fd(&cell->report);
     int error = hc_hall_request(hall, &request, NULL, 0);
-    uint64_t deadline_us = hc_now_us() + END_TIMEOUT_MS * 1000ull, late_calls = 0;
+    uint64_t deadline_us = hc_now_us() + END_TIMEOUT_MS * 1000ull;
     while (error == 0) {
         error = hc_hall_next(hall, cell, &event, NULL, NULL, END_TIMEOUT_MS);
         if (error == 0 && event.kind == HC_EVENT_DESTROYED)
             break;
-        late_calls += error == 0 && event.kind == HC_EVENT_CALL;
+        if (error == 0 && event.kind == HC_EVENT_CALL)
+            late++; /* told when nobody listened any more: counted all the same */
         if (error == 0 && hc_now_us() > deadline_us)
             error = -ETIMEDOUT;
     }
     if (error < 0)
         return error; /* the slot stays in use: nobody gets a cell that may still live */
     *ret_residue = event.u.residue;
-    *ret_calls_omitted = event.calls_omitted + late_calls;
+    *ret_calls_omitted = event.calls_omitted + late;
     close_handle(cell);
     return 0;
 }
