@@ -429,6 +429,8 @@ static int try_task(const struct request *request, const char *folder)
         error = run_attempt(&run, task, &slot, began_us, folder, store, &record);
     if (error == 0)
         error = hc_task_settle(task, slot.attempt, record, hc_now_us() - began_us, &answer);
+    const char *verdict = json_string_value(json_object_get(json_object_get(record, "acceptance"), "status"));
+    bool undecided = verdict != NULL && strcmp(verdict, "error") == 0;
     hc_store_close(store);
     hc_run_request_done(&run);
     json_decref(record);
@@ -439,7 +441,7 @@ static int try_task(const struct request *request, const char *folder)
     if (!request->json)
         print_answer(answer);
     request->json ? print_json(answer) : json_decref(answer);
-    return accepted ? 0 : 1;
+    return accepted ? 0 : undecided ? 125 : 1;
 }
 
 int hc_cli_task(int argc, char **argv)

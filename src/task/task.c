@@ -264,16 +264,17 @@ static void add_tail(json_t *feedback, const json_t *record, const char *stream,
 {
     const char *all = text(json_object_get(record, stream), "text");
     size_t n = strlen(all);
+    while (n > 0 && all[n - 1] == '\n')
+        n--;
     const char *from = n > bytes ? all + n - bytes : all;
-    if (from > all) { /* whole lines, else the end of one that is longer than all there is room for */
-        const char *newline = strchr(from, '\n');
-        if (newline != NULL && newline[1] != '\0')
-            from = newline + 1;
-        while (((unsigned char)*from & 0xc0) == 0x80)
-            from++;
+    if (from > all && from[-1] != '\n') { /* whole lines, or at least whole characters */
+        const char *newline = memchr(from, '\n', (size_t)(all + n - from));
+        from = newline != NULL ? newline + 1
+                               : from + hc_utf8_ceil((const uint8_t *)from, (size_t)(all + n - from));
     }
-    if (*from != '\0')
-        (void)json_object_set_new(feedback, "last_lines", json_string(from));
+    if (from < all + n)
+        (void)json_object_set_new(feedback, strcmp(stream, "stderr") == 0 ? "last_lines" : "output_tail",
+                                  json_stringn(from, (size_t)(all + n - from)));
 }
 
 /* As much of a text as fits, in whole characters. */

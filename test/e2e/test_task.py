@@ -114,7 +114,7 @@ def the_time_holds_for_judging_too():
     equal(made["worst_case_us"], 8000000, "worst case")
     spent = []
     for left in (1, 0):
-        answer = task(store, "try", made["id"], "-c", "import time; time.sleep(1)", code=1)
+        answer = task(store, "try", made["id"], "-c", "import time; time.sleep(1)", code=125)
         equal(answer["attempts_left"], left, "attempts")
         check("checker" in answer["feedback"]["not_judged"], "a checker that was ended has not judged", answer)
     spent = [attempt["spent_us"] for attempt in task(store, "show", made["id"])["attempts"]]
@@ -149,6 +149,33 @@ def feedback_keeps_characters_whole_and_answers_secret():
     check("ANSWER" not in json.dumps(answer) + json.dumps(task(store, "show", made["id"])), "the answer came back", answer)
     answer = task(store, "try", made["id"], "-c", "import sys\nsys.stderr.write('\u00e4' * 999 + '\\n')\nraise ValueError('\u00e4\u20ac' * 200)", code=1)
     check(0 < len(answer["feedback"]["message"].encode()) <= 75 and len(answer["feedback"]["last_lines"].encode()) <= 150, "bounds", answer)
+
+
+@test(timeout=60)
+def no_answer_comes_back_and_texts_stay_whole():
+    store, secret = scratch(), "4217"
+    made = new(store, [{"kind": "stdout_number", "value": int(secret)}, {"kind": "asserts", "code": "assert f() == %s, 'wanted %s'" % (secret, secret)},
+                       {"kind": "checker", "code": "import sys\nprint('the answer is %s')\nsys.exit(1)" % secret},
+                       {"kind": "stdout_matches", "pattern": "^%s$" % secret}, {"kind": "stdout_equals", "value": secret}],
+               "--attempts", "9", "--feedback", "303")
+    head = "import sys\ndef f(): return 1\n"
+    for body in ("print(1)", "raise ValueError('\u00e4' * 10000)", "sys.stderr.write('\u00e4' * 5000); sys.exit(1)",
+                 "sys.stderr.write('x\u20ac' * 5000 + '\\n'); sys.exit(1)", "sys.stderr.buffer.write(b'\\xff' * 1000)"):
+        answer = task(store, "try", made["id"], "-c", head + body, code=1)
+        check(secret not in json.dumps(answer), "the answer came back", answer)
+        size = sum(len((answer["feedback"].get(name) or "").encode()) for name in ("type", "message", "last_lines"))
+        check(size <= 303 + 40, "%d bytes of feedback" % size, answer["feedback"])
+    check(secret not in json.dumps(task(store, "show", made["id"])), "show tells the answer")
+
+
+@test(timeout=60)
+def one_wall_for_all_cells_of_an_attempt():
+    store = scratch()
+    made = new(store, [{"kind": "asserts", "code": "import time\ntime.sleep(60)"}, {"kind": "checker", "code": "import time\ntime.sleep(60)"}],
+               "--attempts", "1", "--wall", "3s")
+    began = time.monotonic()
+    task(store, "try", made["id"], "-c", "import time\ntime.sleep(1)", code=125)  # the checker had no time left: undecided
+    check(time.monotonic() - began < 20, "test code and checker had walls of their own")
 
 
 if __name__ == "__main__":
