@@ -246,36 +246,36 @@ static struct timespec deadline(int timeout_ms)
     struct timespec at;
     (void)clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += timeout_ms / 1000;
-    at.tv_nsec += timeout_ms % 1000 * 1000000l;
-    at.tv_sec += at.tv_nsec / 1000000000l;
-    at.tv_nsec %= 1000000000l;
+    at.tv_nsec += timeout_ms % 1000 * 1000000L;
+    at.tv_sec += at.tv_nsec / 1000000000L;
+    at.tv_nsec %= 1000000000L;
     return at;
 }
 
-int hotcell_wait(struct hotcell *handle, uint64_t number, int timeout_ms, char **ret_record)
+int hotcell_wait(struct hotcell *handle, uint64_t ticket, int timeout_ms, char **ret_record)
 {
     if (handle == NULL || ret_record == NULL)
         return -EINVAL;
     struct timespec until = deadline(timeout_ms > 0 ? timeout_ms : 0);
     int late = 0, error = 0;
     (void)pthread_mutex_lock(&handle->lock);
-    struct ticket *ticket = handle->first;
-    while (ticket != NULL && ticket->number != number)
-        ticket = ticket->next;
-    if (ticket == NULL || ticket->fetching) {
+    struct ticket *found = handle->first;
+    while (found != NULL && found->number != ticket)
+        found = found->next;
+    if (found == NULL || found->fetching) {
         (void)pthread_mutex_unlock(&handle->lock);
-        return ticket == NULL ? -ENOENT : -EBUSY;
+        return found == NULL ? -ENOENT : -EBUSY;
     }
-    ticket->fetching = true;
-    while (ticket->state != DONE && late == 0)
+    found->fetching = true;
+    while (found->state != DONE && late == 0)
         late = timeout_ms < 0 ? pthread_cond_wait(&handle->ended, &handle->lock)
                               : pthread_cond_timedwait(&handle->ended, &handle->lock, &until);
-    ticket->fetching = false;
-    if (ticket->state == DONE) {
-        error = ticket->error;
+    found->fetching = false;
+    if (found->state == DONE) {
+        error = found->error;
         if (error == 0)
-            *ret_record = hc_take_pointer(&ticket->record);
-        remove_ticket(handle, ticket);
+            *ret_record = hc_take_pointer(&found->record);
+        remove_ticket(handle, found);
     } else {
         error = HOTCELL_PENDING;
     }

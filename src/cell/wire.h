@@ -20,7 +20,11 @@
 #define HC_WIRE_VERSION 4
 
 /* Ids inside the hall (256 of them, mapped to one slice of host ids). */
-#define HC_HALL_IDS              256
+#define HC_HALL_IDS 256
+
+/* Host ids of root's halls: above the ranges that container managers take from (systemd-nspawn ends at
+ * 0x6fffffff) and below 2^31, which some tools read as a sign. */
+#define HC_ROOT_ID_BASE          0x70000000u
 #define HC_CELL_MAX              64 /* cells alive at once in one hall */
 #define HC_HOST_MAX              4  /* warm hosts in one hall */
 #define HC_HOST_ID(host)         (2u + (host))

@@ -119,7 +119,6 @@ static void print_policy(const struct hc_policy *policy)
     print_names("dependencies", &policy->dependencies_allow);
     print_names("artifact types", &policy->artifact_types);
     print_names("artifact scan", &policy->artifact_scan);
-    print_names("artifact block", &policy->artifact_block);
     print_names("redact", &policy->redact);
     printf("%-16s%s\n%-16s%s\n%-16s%c\n%-16s%s%s\n", "network", "none", "tier", "native", "min_grade",
            'A' + (int)policy->min_grade, "programs",

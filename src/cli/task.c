@@ -6,6 +6,7 @@
 #include "cli/request.h"
 #include "flow/engine.h"
 #include "flow/keep.h"
+#include "flow/permit.h"
 #include "store/store.h"
 #include "task/task.h"
 
@@ -33,8 +34,8 @@ enum {
 const struct hc_option hc_task_options[OPTION_COUNT] = {
     [OPTION_GOAL] = {"goal", 0, "TEXT", "new: what is to be reached"},
     [OPTION_ACCEPT] = {"accept", 0, "FILE", "new: the predicates that decide, as for run"},
-    [OPTION_ATTEMPTS] = {"attempts", 0, "N", "new: attempts in all (4: one and three retries)"},
-    [OPTION_WALL] = {"wall", 0, "TIME", "new: time of each attempt (30s)"},
+    [OPTION_ATTEMPTS] = {"attempts", 0, "N", "new: attempts in all (what the profile says: 4)"},
+    [OPTION_WALL] = {"wall", 0, "TIME", "new: time of each attempt, judging included (30s)"},
     [OPTION_WALL_TOTAL] = {"wall-total", 0, "TIME", "new: time of all attempts together (the worst case)"},
     [OPTION_STARTUP] = {"startup", 0, "TIME", "new: allowed for waiting and start-up (12s)"},
     [OPTION_FEEDBACK] = {"feedback", 0, "SIZE", "new: most bytes of an answer's diagnosis (2K)"},
@@ -170,11 +171,14 @@ static int parse(int argc, char **argv, struct request *request, char message[25
 static void add_worst(json_t *document, const struct hc_task *task)
 {
     const json_t *budget = json_object_get(task->state, "budget");
+    json_int_t total_us = json_integer_value(json_object_get(budget, "total_us"));
     struct hc_task_budget b = {.attempts = (uint64_t)json_integer_value(json_object_get(budget, "attempts")),
                                .wall_us = (uint64_t)json_integer_value(json_object_get(budget, "wall_us")),
                                .startup_us =
                                    (uint64_t)json_integer_value(json_object_get(budget, "startup_us"))};
-    (void)json_object_set_new(document, "worst_case_us", json_integer((json_int_t)hc_task_worst_us(&b)));
+    json_int_t worst_us = (json_int_t)hc_task_worst_us(&b);
+    (void)json_object_set_new(document, "worst_case_us",
+                              json_integer(total_us > 0 && total_us < worst_us ? total_us : worst_us));
 }
 
 static int print_task(const struct request *request, const struct hc_task *task)
@@ -214,21 +218,62 @@ static int print_task(const struct request *request, const struct hc_task *task)
     return 0;
 }
 
-static int new_task(const struct request *request, const char *folder)
+/* A language or profile that there is not would cost every attempt: it is told now. Takes the number of
+ * attempts from the profile, unless the caller gave one. */
+static int check_choices(const char *language, const char *profile, struct hc_task_budget *budget,
+                         struct hc_refusal *refusal)
+{
+    struct hc_engine_options options = {0};
+    struct hc_engine *engine = NULL;
+    struct hc_policies policies = {0};
+    const struct hc_policy *policy = NULL;
+    struct hc_problem problem = {0};
+    char name[64];
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(language, "@"), language);
+    int error = hc_engine_open(&options, &engine, &problem);
+    if (error == HC_BAD_INPUT)
+        error = hc_refuse(refusal, HC_CAUSE_FIELD, "language", "%.200s:%u:%u: %.200s", problem.file,
+                          problem.line, problem.column, problem.message);
+    const struct hc_runtime *runtime =
+        error == 0 ? hc_runtime_by_name(hc_engine_runtimes(engine), name) : NULL;
+    if (error == 0 && (runtime == NULL || hc_runtime_default(runtime)->interpreter == NULL))
+        error = hc_refuse(
+            refusal, HC_CAUSE_RUNTIME, "language",
+            "--language %.100s: unknown, or not installed; `hotcell runtimes` lists what there is", language);
+    if (error == 0)
+        error = hc_policies_init(&policies, hc_default_share());
+    if (error == 0)
+        error = hc_policies_get(&policies, profile, &policy, refusal);
+    if (error == 0 && budget->attempts == 0)
+        budget->attempts = policy->attempts;
+    hc_policies_done(&policies);
+    hc_engine_close(engine);
+    return error;
+}
+
+static int new_task(struct request *request, const char *folder)
 {
     struct hc_run_request run = {0};
-    struct hc_refusal refusal = {0};
+    struct hc_refusal refusal = {.field = "accept"};
     struct hc_task *task = NULL;
+    const char *language = request->language != NULL ? request->language : "python";
     if (request->goal == NULL || request->accept == NULL)
         return fail(request, 125, "goal", "a new task wants --goal TEXT and --accept FILE");
+    /* Attempts may be made from elsewhere. */
+    hc_autofree char *whole = request->profile != NULL && strchr(request->profile, '/') != NULL
+                                  ? realpath(request->profile, NULL)
+                                  : NULL;
+    const char *profile = whole != NULL ? whole : request->profile != NULL ? request->profile : "standard";
     int error = hc_run_accept_file(&run, request->accept, &refusal);
     if (error == 0)
-        error = hc_task_new(folder, request->goal, request->language != NULL ? request->language : "python",
-                            request->profile != NULL ? request->profile : "standard", run.predicates,
-                            &request->budget, &task);
+        error = check_choices(language, profile, &request->budget, &refusal);
+    if (error == 0)
+        error =
+            hc_task_new(folder, request->goal, language, profile, run.predicates, &request->budget, &task);
     json_decref(run.predicates);
     if (error != 0)
-        return fail(request, 125, "accept", error > 0 ? refusal.message : strerror(-error));
+        return fail(request, refusal.cause == HC_CAUSE_RUNTIME ? 127 : 125, refusal.field,
+                    error > 0 ? refusal.message : strerror(-error));
     int code = print_task(request, task);
     hc_task_close(task);
     return code;
@@ -272,7 +317,13 @@ static int parse_program(const struct request *request, const struct hc_task *ta
     int error = hc_run_request_parse(argc, argv, run, refusal);
     if (error == 0 && (run->predicates != NULL || run->out != NULL))
         error = hc_refuse(refusal, HC_CAUSE_FIELD, "accept",
-                          "what is accepted and exported is the task's, not an attempt's");
+                          "what is accepted is the task's, not an attempt's, and nothing is exported");
+    if (error == 0 && run->store != NULL)
+        error = hc_refuse(refusal, HC_CAUSE_FIELD, "store", "--store stands before the task's name");
+    if (error == 0 && strcmp(run->spec.profile, "standard") != 0)
+        error = hc_refuse(refusal, HC_CAUSE_FIELD, "profile", "the profile is the task's, not an attempt's");
+    if (error == 0 && (run->spec.language == NULL || strcmp(run->spec.language, argv[2]) != 0))
+        error = hc_refuse(refusal, HC_CAUSE_FIELD, "language", "the language is the task's: %.100s", argv[2]);
     return error;
 }
 
@@ -282,7 +333,7 @@ static void print_answer(const json_t *answer)
     const char *message = json_string_value(json_object_get(feedback, "message")),
                *type = json_string_value(json_object_get(feedback, "type")),
                *lines = json_string_value(json_object_get(feedback, "last_lines"));
-    size_t i;
+    size_t i, k;
     printf("attempt %lld: %s, %s\n", (long long)json_integer_value(json_object_get(answer, "attempt")),
            json_string_value(json_object_get(answer, "status")),
            json_is_true(json_object_get(answer, "accepted")) ? "accepted" : "not accepted");
@@ -297,13 +348,23 @@ static void print_answer(const json_t *answer)
         printf("%s%s", i == 0 ? "did not hold: " : ", ", json_string_value(kind));
     }
 
-    printf("%s%lld attempts left, at most %.1f s\n", i > 0 ? "\n" : "",
+    json_array_foreach(json_object_get(feedback, "not_judged"), k, kind)
+    {
+        printf("%s%s",
+               k > 0   ? ", "
+               : i > 0 ? "\ncould not be judged: "
+                       : "could not be judged: ",
+               json_string_value(kind));
+    }
+
+    printf("%s%lld attempts left, at most %.1f s\n", i + k > 0 ? "\n" : "",
            (long long)json_integer_value(json_object_get(answer, "attempts_left")),
            (double)json_integer_value(json_object_get(answer, "worst_case_left_us")) / 1e6);
 }
 
-static int run_attempt(struct hc_run_request *run, const struct hc_task *task, uint64_t wall_us,
-                       const char *folder, struct hc_store *store, json_t **ret_record)
+static int run_attempt(struct hc_run_request *run, const struct hc_task *task,
+                       const struct hc_task_slot *slot, uint64_t began_us, const char *folder,
+                       struct hc_store *store, json_t **ret_record)
 {
     struct hc_engine_options options = {
         .store = folder, .runtimes = run->runtimes, .allow_layers = run->spec.allow_layers};
@@ -316,8 +377,10 @@ static int run_attempt(struct hc_run_request *run, const struct hc_task *task, u
     hc_job_begin(job);
     int error =
         hc_option_text(&run->spec.profile, json_string_value(json_object_get(task->state, "profile")));
-    if (!run->spec.limit_asked[HC_LIMIT_WALL] || run->spec.limits[HC_LIMIT_WALL] > wall_us)
-        run->spec.limits[HC_LIMIT_WALL] = wall_us;
+    job->whole_us = slot->wall_us;
+    job->latest_us = began_us + slot->left_us;
+    if (!run->spec.limit_asked[HC_LIMIT_WALL] || run->spec.limits[HC_LIMIT_WALL] > slot->wall_us)
+        run->spec.limits[HC_LIMIT_WALL] = slot->wall_us;
     run->spec.limit_asked[HC_LIMIT_WALL] = true;
     if (error == 0)
         error = hc_engine_open(&options, &engine, &problem);
@@ -326,7 +389,6 @@ static int run_attempt(struct hc_run_request *run, const struct hc_task *task, u
         memset(&run->spec, 0, sizeof run->spec);
         run->spec.stdin_fd = -1;
         job->submitter = task->id;
-        job->wall_budget_us = wall_us; /* compiling, test code and checkers are no way around it */
         error = hc_engine_run(engine, job, NULL, predicates, NULL);
     }
     *ret_record = error == 0 ? hc_record_keep(job, predicates, store) : NULL;
@@ -343,18 +405,19 @@ static int try_task(const struct request *request, const char *folder)
     struct hc_task *task = NULL;
     struct hc_store *store = NULL;
     char message[256] = "";
-    unsigned attempt = 0;
-    uint64_t wall_us = 0, began_us = hc_now_us();
+    struct hc_task_slot slot = {0};
     json_t *record = NULL, *answer = NULL;
     int error = hc_task_open(folder, request->id, &task);
     if (error < 0)
         return fail(request, 125, "task", error == -ENOENT ? "there is no such task" : strerror(-error));
+    /* Waiting for an attempt before this one is not this one's time. */
+    uint64_t began_us = hc_now_us();
     /* A wrong request costs nothing: the attempt is reserved when it can be made. */
     error = parse_program(request, task, &run, &refusal);
     if (error == 0 && (error = hc_store_open(folder, &store, message)) < 0)
         error = hc_refuse(&refusal, HC_CAUSE_HOST, "store", "records can't be kept: %.200s", message);
     if (error == 0) {
-        error = hc_task_reserve(task, &attempt, &wall_us, &refusal);
+        error = hc_task_reserve(task, &slot, &refusal);
         if (error == HC_REFUSED) {
             hc_task_close(task);
             hc_store_close(store);
@@ -363,9 +426,9 @@ static int try_task(const struct request *request, const char *folder)
         }
     }
     if (error == 0)
-        error = run_attempt(&run, task, wall_us, folder, store, &record);
+        error = run_attempt(&run, task, &slot, began_us, folder, store, &record);
     if (error == 0)
-        error = hc_task_settle(task, attempt, record, hc_now_us() - began_us, &answer);
+        error = hc_task_settle(task, slot.attempt, record, hc_now_us() - began_us, &answer);
     const char *verdict = json_string_value(json_object_get(json_object_get(record, "acceptance"), "status"));
     bool undecided = verdict != NULL && strcmp(verdict, "error") == 0;
     hc_store_close(store);
@@ -384,7 +447,7 @@ static int try_task(const struct request *request, const char *folder)
 int hc_cli_task(int argc, char **argv)
 {
     struct request request = {
-        .budget = {.attempts = 4, .wall_us = 30000000, .startup_us = 12000000, .feedback_bytes = 2048}};
+        .budget = {.wall_us = 30000000, .startup_us = 12000000, .feedback_bytes = 2048}};
     char message[256] = "";
     if (parse(argc, argv, &request, message) != 0)
         return fail(&request, 125, "arguments", message);

@@ -27,7 +27,6 @@
 #define COMPILE_OUTPUT_MAX    (128ull * 1024 * 1024)
 #define HEAP_FACTOR           4 /* heap limit of an interpreter over the memory limit of the cell: never met first */
 #define DIALOGUE_OUTPUT_BYTES (64 * 1024)
-#define LEAST_WALL_US         1000
 #define SCANNER_WALL_US       10000000u
 #define SCANNER_MEMORY_BYTES  (256ull << 20)
 #define CEILING_PROCESSES     4096u
@@ -683,15 +682,19 @@ static void set_scanner_limits(const struct command *command, uint64_t limits[HC
     limits[HC_LIMIT_OUTPUT] = 1 << 20;
 }
 
-/* What an attempt at a task has used in its earlier cells is gone for the later ones. */
-static uint64_t wall_left_us(const struct hc_job *job, uint64_t limit_us)
+/* What is left of the time for the whole job bounds each of its commands. */
+static void bound_wall(struct hc_job *job, uint64_t *wall_us)
 {
-    if (job->wall_budget_us == 0)
-        return limit_us;
-    uint64_t left_us = job->wall_budget_us > job->wall_used_us + LEAST_WALL_US
-                           ? job->wall_budget_us - job->wall_used_us
-                           : LEAST_WALL_US;
-    return left_us < limit_us ? left_us : limit_us;
+    uint64_t now_us = hc_now_us(), least_us = hc_limits[HC_LIMIT_WALL].min_value, ends_us = job->latest_us;
+    if (job->first_command_us == 0)
+        job->first_command_us = now_us;
+    if (job->whole_us > 0 && (ends_us == 0 || job->first_command_us + job->whole_us < ends_us))
+        ends_us = job->first_command_us + job->whole_us;
+    if (ends_us == 0)
+        return;
+    uint64_t left_us = ends_us > now_us ? ends_us - now_us : 0;
+    if (left_us < *wall_us)
+        *wall_us = left_us > least_us ? left_us : least_us;
 }
 
 static int execute(struct hc_engine *engine, struct hc_job *job, const struct command *command,
@@ -723,7 +726,6 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
         set_scanner_limits(command, execution.limits);
     for (size_t i = 0; i < command->file_count; i++)
         execution.input_bytes += (command->files[i].bytes + 4095) / 4096 * 4096 + 4096;
-    execution.limits[HC_LIMIT_WALL] = wall_left_us(job, execution.limits[HC_LIMIT_WALL]);
     int error = need_hall(engine, job, command->runtime);
     if (error != 0)
         return error;
@@ -736,8 +738,8 @@ static int execute(struct hc_engine *engine, struct hc_job *job, const struct co
             return error;
         execution.warm_only = true;
     }
+    bound_wall(job, &execution.limits[HC_LIMIT_WALL]);
     error = hc_execute(engine->hall, &execution, ret_outcome);
-    job->wall_used_us += ret_outcome->usage.wall_us;
     if (error == 0 && execution.warm_place >= 0)
         *(ret_outcome->warm ? &engine->warm.hits : &engine->warm.misses) += 1;
     if (error < 0)
@@ -943,9 +945,7 @@ static int inspect(struct hc_engine *engine, struct hc_job *job, const struct hc
 {
     struct hc_scan scan = {0};
     int error = 0;
-    if (job->policy != NULL)
-        job->artifact_rules = hc_artifact_rules_of(job->policy);
-    if ((job->artifact_rules.scan & HC_FINDINGS_OF_CONTENT) != 0)
+    if (job->artifact_rules.scan)
         error = hc_scan_begin(job->outcome.cell->working_folder, &job->collection, &scan);
     if (error == 0 && scan.count > 0)
         scan_archives(engine, job, runtime, &scan);
@@ -1005,11 +1005,12 @@ static int run_asserts(void *context, int dialogue, struct hc_outcome *ret_outco
 static int run_checker(void *context, struct hc_job *checker)
 {
     struct acceptance *acceptance = context;
-    struct hc_job *job = acceptance->job;
-    checker->wall_budget_us = job->wall_budget_us > 0 ? wall_left_us(job, UINT64_MAX) : 0;
-    int error = hc_engine_run(acceptance->engine, checker, &acceptance->live, NULL, NULL);
-    job->wall_used_us += checker->wall_used_us;
-    return error;
+    const struct hc_job *job = acceptance->job;
+    checker->latest_us = job->latest_us;
+    if (job->whole_us > 0 &&
+        (checker->latest_us == 0 || job->first_command_us + job->whole_us < checker->latest_us))
+        checker->latest_us = job->first_command_us + job->whole_us;
+    return hc_engine_run(acceptance->engine, checker, &acceptance->live, NULL, NULL);
 }
 
 static int accept(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime,
@@ -1189,6 +1190,8 @@ int hc_engine_run(struct hc_engine *engine, struct hc_job *job, const struct hc_
         error = hc_gate(&job->spec, job->policy, &job->effective, &job->refusal);
     if (error == 0)
         error = add_profile_redactions(job);
+    if (error == 0)
+        job->artifact_rules = hc_artifact_rules_of(job->policy);
     if (error == 0)
         error = hc_permit_request(job);
     if (error == 0)

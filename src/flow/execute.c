@@ -614,6 +614,16 @@ static void read_scratch(struct running *run)
     usage->scratch_inodes -= inodes < usage->scratch_inodes ? inodes : usage->scratch_inodes;
 }
 
+/* The keeper tells of a call before it answers it: what a dead program tried waits in the socket. A late look
+ * at the process does not count: it was taken while the process was ending. */
+static void take_last_calls(struct running *run)
+{
+    static __thread struct hc_event event;
+    while (hc_hall_next(run->hall, run->cell, &event, NULL, NULL, 0) == 0)
+        if (event.kind == HC_EVENT_CALL)
+            keep_call(run->outcome, &event.u.call);
+}
+
 static int run_cell(struct running *run)
 {
     struct hc_outcome *outcome = run->outcome;
@@ -640,6 +650,7 @@ static int run_cell(struct running *run)
         take_report(run);
     if (error == 0 && killed == 0)
         error = drain(run);
+    take_last_calls(run);
     outcome->times.run_us = hc_now_us() - began_us;
     if (error == 0)
         error = finish_streams(run);

@@ -1,25 +1,66 @@
-/* What is said of files that a run left, and what keeps them from being exported. */
+/* What is said of a file that a run left: a row per finding, and which of them keep files from being
+ * exported. */
 #ifndef HC_FLOW_FINDINGS_H
 #define HC_FLOW_FINDINGS_H
 
 #include "flow/collect.h"
-#include "policy/artifacts.h"
-#include "policy/policy.h"
+
+enum hc_artifact_finding {
+    HC_FINDING_SYMLINK,
+    HC_FINDING_FIFO,
+    HC_FINDING_SOCKET,
+    HC_FINDING_DEVICE,
+    HC_FINDING_SEVERAL_NAMES,
+    HC_FINDING_SPARSE,
+    HC_FINDING_SET_ID_BITS,
+    HC_FINDING_ODD_NAME,
+    HC_FINDING_DECEPTIVE_NAME,
+    HC_FINDING_OVER_ARTIFACT_SIZE,
+    HC_FINDING_UNREADABLE,
+    HC_FINDING_TYPE_NOT_ALLOWED,
+    HC_FINDING_ENDING_DIFFERS,
+    HC_FINDING_EXECUTABLE,
+    HC_FINDING_SCRIPT,
+    HC_FINDING_PICKLE,
+    HC_FINDING_FORMULA,
+    HC_FINDING_ACTIVE_CONTENT,
+    HC_FINDING_FOREIGN_REFERENCE,
+    HC_FINDING_XML_ENTITIES,
+    HC_FINDING_HUGE_IMAGE,
+    HC_FINDING_BROKEN_IMAGE,
+    HC_FINDING_OFFICE_MACROS,
+    HC_FINDING_ARCHIVE_ESCAPES,
+    HC_FINDING_ARCHIVE_LINKS,
+    HC_FINDING_ARCHIVE_BOMB,
+    HC_FINDING_ARCHIVE_NESTED,
+    HC_FINDING_ARCHIVE_ENCRYPTED,
+    HC_FINDING_ARCHIVE_EXECUTABLE,
+    HC_FINDING_ARCHIVE_BROKEN,
+    HC_FINDING_NOT_INSPECTED,
+    HC_FINDING_COUNT
+};
+
+struct hc_finding_row {
+    const char *name, *message;
+    bool blocks; /* the export, unless a profile says otherwise */
+};
+extern const struct hc_finding_row hc_findings[HC_FINDING_COUNT];
+
+/* HC_FINDING_COUNT when there is none of that name. */
+enum hc_artifact_finding hc_finding_named(const char *name, size_t n);
 
 /* What a profile says of files. The defaults: any type, everything looked into, rows that block by
  * themselves. */
-#define HC_ARTIFACT_TYPES_MAX 128
-
 struct hc_artifact_rules {
-    const char *types[HC_ARTIFACT_TYPES_MAX]; /* not owned: "text/csv", or "image/" followed by an asterisk */
-    size_t type_count;
     bool any_type;
-    uint64_t scan;   /* bit per finding: what is looked for; the rest of what is found is left out */
+    const char *const *types; /* words of hc_type_words that may leave; empty files always may. Not owned */
+    size_t type_count;
+    bool scan;
     uint64_t blocks; /* bit per finding */
 };
-#define HC_FINDINGS_OF_CONTENT (~0ull << HC_FINDING_DECEPTIVE_NAME)
 struct hc_artifact_rules hc_artifact_rules_default(void);
-/* With what a profile says; `policy` has to live as long. */
+struct hc_policy;
+/* A profile can only tighten them. Its words are borrowed. */
 struct hc_artifact_rules hc_artifact_rules_of(const struct hc_policy *policy);
 
 /* Adds a finding once. */

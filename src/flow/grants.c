@@ -63,7 +63,7 @@ bool hc_grants_begin(struct hc_grants *grants, const char *user, char message[25
     return true;
 }
 
-static int run_program(char *const argv[])
+int hc_grant_program(char *const argv[])
 {
     pid_t pid;
     int status = 0, error = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
@@ -126,16 +126,19 @@ static void grant_range(struct hc_grants *grants, const char *name, const char *
         hc_grant_add(grants, name, HC_GRANT_FAILED, false, "line %u of %s can't be read: %s", line, path,
                      strerror(-found));
     } else if (found == 1 && range.count >= HC_HALL_IDS) {
-        bool shared = hc_subids_meet(path, grants->user, grants->uid, range);
+        bool roots = hc_range_meets_root(range);
+        bool shared = roots || hc_subids_meet(path, grants->user, grants->uid, range);
         hc_grant_add(grants, name, shared ? HC_GRANT_FAILED : HC_GRANT_ALREADY, false,
                      "%u ids from %u in %s%s", range.count, range.first, path,
-                     shared ? " overlap with those of somebody else: give them a range each" : "");
+                     roots    ? " overlap with those of root's halls: give the user a range below them"
+                     : shared ? " overlap with those of somebody else: give them a range each"
+                              : "");
     } else if (!find_free_range(&first)) {
         hc_grant_add(grants, name, HC_GRANT_FAILED, false, "no free range of %u ids", RANGE_IDS);
     } else {
         (void)snprintf(span, sizeof span, "%u-%u", first, first + RANGE_IDS - 1);
         char *const argv[] = {(char *)"usermod", (char *)(uintptr_t)option, span, grants->user, NULL};
-        int error = grants->dry_run ? 0 : run_program(argv);
+        int error = grants->dry_run ? 0 : hc_grant_program(argv);
         if (error == 0 && !grants->dry_run)
             error = remember(grants, kind, first);
         hc_grant_add(grants, name,
@@ -151,6 +154,7 @@ static void undo_ranges(struct hc_grants *grants)
 {
     char path[64], kind[16];
     unsigned first, count;
+    bool all = true;
     state_path(grants, path, sizeof path);
     FILE *file = fopen(path, "re");
     while (file != NULL && fscanf(file, "%15s %u %u", kind, &first, &count) == 3) {
@@ -158,7 +162,8 @@ static void undo_ranges(struct hc_grants *grants)
         (void)snprintf(span, sizeof span, "%u-%u", first, first + count - 1);
         const char *option = strcmp(kind, "subuid") == 0 ? "--del-subuids" : "--del-subgids";
         char *const argv[] = {(char *)"usermod", (char *)(uintptr_t)option, span, grants->user, NULL};
-        int error = grants->dry_run ? 0 : run_program(argv);
+        int error = grants->dry_run ? 0 : hc_grant_program(argv);
+        all = all && error == 0;
         hc_grant_add(grants, strcmp(kind, "subuid") == 0 ? "subordinate_uids" : "subordinate_gids",
                      error < 0         ? HC_GRANT_FAILED
                      : grants->dry_run ? HC_GRANT_WOULD
@@ -167,7 +172,7 @@ static void undo_ranges(struct hc_grants *grants)
     }
     if (file != NULL)
         (void)fclose(file);
-    if (!grants->dry_run)
+    if (!grants->dry_run && all) /* else a second try has to know what to take */
         (void)unlink(path);
 }
 
@@ -342,78 +347,6 @@ static void undo_groups(struct hc_grants *grants)
         }
 }
 
-/* ---- at every start of the host ---- */
-
-void hc_grants_unit(const struct hc_grants *grants, char *text, size_t size, char *path, size_t path_size)
-{
-    char program[256] = "";
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[n > 0 ? n : 0] = '\0';
-    (void)snprintf(path, path_size, "/etc/systemd/system/hotcell-user-%u.service", (unsigned)grants->uid);
-    (void)snprintf(
-        text, size,
-        "[Unit]\nDescription=Cells for %s: cgroups and the door of hotcell\nAfter=local-fs.target\n\n"
-        "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=%s doctor --setup %s\n\n"
-        "[Install]\nWantedBy=multi-user.target\n",
-        grants->user, program, grants->user);
-}
-
-static bool systemd_runs(void)
-{
-    return access("/run/systemd/system", F_OK) == 0;
-}
-
-static int write_unit(const char *path, const char *text, const char *name)
-{
-    FILE *file = fopen(path, "we");
-    if (file == NULL)
-        return -errno;
-    bool written = fputs(text, file) >= 0;
-    if (fclose(file) != 0 || !written)
-        return -EIO;
-    char *const argv[] = {(char *)"systemctl", (char *)"--quiet", (char *)"enable", (char *)(uintptr_t)name,
-                          NULL};
-    return run_program(argv);
-}
-
-static void grant_at_boot(struct hc_grants *grants)
-{
-    char text[1024], path[128], present[1024] = "";
-    hc_grants_unit(grants, text, sizeof text, path, sizeof path);
-    if (!systemd_runs()) {
-        hc_grant_add(grants, "at_boot", HC_GRANT_FAILED, false,
-                     "systemd does not run here; let the host's start do it: hotcell doctor --setup %s",
-                     grants->user);
-        return;
-    }
-    bool same = hc_file_read(AT_FDCWD, path, present, sizeof present) > 0 && strcmp(present, text) == 0;
-    int error = same || grants->dry_run ? 0 : write_unit(path, text, strrchr(path, '/') + 1);
-    hc_grant_add(grants, "at_boot",
-                 error < 0         ? HC_GRANT_FAILED
-                 : same            ? HC_GRANT_ALREADY
-                 : grants->dry_run ? HC_GRANT_WOULD
-                                   : HC_GRANT_DONE,
-                 false, "%s%s%s", path, error < 0 ? ": " : "", error < 0 ? strerror(-error) : "");
-}
-
-static void undo_at_boot(struct hc_grants *grants)
-{
-    char text[1024], path[128];
-    hc_grants_unit(grants, text, sizeof text, path, sizeof path);
-    if (access(path, F_OK) != 0)
-        return;
-    char *const argv[] = {(char *)"systemctl", (char *)"--quiet", (char *)"disable", strrchr(path, '/') + 1,
-                          NULL};
-    if (!grants->dry_run && systemd_runs())
-        (void)run_program(argv);
-    int error = grants->dry_run || unlink(path) == 0 ? 0 : -errno;
-    hc_grant_add(grants, "at_boot",
-                 error < 0         ? HC_GRANT_FAILED
-                 : grants->dry_run ? HC_GRANT_WOULD
-                                   : HC_GRANT_DONE,
-                 false, "%s", path);
-}
-
 /* ---- all of it ---- */
 
 static bool none_failed(const struct hc_grants *grants)
@@ -433,10 +366,11 @@ bool hc_grants_make(struct hc_grants *grants)
     check_mappers(grants, &ordinary);
     grant_run_folder(grants);
     grant_groups(grants);
+    hc_grant_apparmor(grants);
     if (none_failed(grants))
         hc_grant_door(grants);
     if (grants->at_boot)
-        grant_at_boot(grants);
+        hc_grant_at_boot(grants);
     return none_failed(grants);
 }
 
@@ -457,7 +391,7 @@ static int remove_flat(const char *path)
 bool hc_grants_undo(struct hc_grants *grants)
 {
     char path[64];
-    undo_at_boot(grants);
+    hc_grant_at_boot_undo(grants);
     hc_grant_door_undo(grants);
     undo_groups(grants);
     (void)snprintf(path, sizeof path, HC_RUN_FOLDER "/" HC_USER_FOLDER "%u", (unsigned)grants->uid);
@@ -469,6 +403,7 @@ bool hc_grants_undo(struct hc_grants *grants)
                  : grants->dry_run ? HC_GRANT_WOULD
                                    : HC_GRANT_DONE,
                  true, "%s%s%s", path, error < 0 ? ": " : "", error < 0 ? strerror(-error) : "");
+    hc_grant_apparmor_undo(grants);
     undo_ranges(grants);
     return none_failed(grants);
 }

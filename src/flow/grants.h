@@ -43,12 +43,25 @@ bool hc_grants_begin(struct hc_grants *grants, const char *user, char message[25
 bool hc_grants_make(struct hc_grants *grants);
 bool hc_grants_undo(struct hc_grants *grants);
 
-/* The unit that repeats the set-up when the host starts, and where it belongs. */
-void hc_grants_unit(const struct hc_grants *grants, char *text, size_t size, char *path, size_t path_size);
-
 __attribute__((format(printf, 5, 6))) void hc_grant_add(struct hc_grants *grants, const char *name,
                                                         enum hc_grant_state state, bool until_reboot,
                                                         const char *format, ...);
+
+/* Runs a program of PATH to its end. 0; -ECHILD: it failed; or why it can't be started. */
+int hc_grant_program(char *const argv[]);
+
+/* grant_boot.c: systemd repeats the set-up when the host starts */
+void hc_grant_at_boot(struct hc_grants *grants);
+void hc_grant_at_boot_undo(struct hc_grants *grants);
+/* The unit for `program`. False: its path or the user's name would mean something else in a unit. */
+bool hc_grant_unit(const struct hc_grants *grants, const char *program, char *ret_text, size_t size);
+/* Whether nobody but root can put another program at this absolute path. Else `offender` is the part of the
+ * path that somebody can change. */
+bool hc_path_is_roots(const char *path, char *offender, size_t size);
+
+/* grant_apparmor.c: no row where nothing is restricted */
+void hc_grant_apparmor(struct hc_grants *grants);
+void hc_grant_apparmor_undo(struct hc_grants *grants);
 
 /* grant_door.c */
 void hc_grant_door(struct hc_grants *grants);

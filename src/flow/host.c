@@ -1,6 +1,7 @@
 #include "flow/host.h"
 
 #include "cell/wire.h"
+#include "flow/apparmor.h"
 #include "flow/trees.h"
 #include "kernel/files.h"
 #include "kernel/syscalls.h"
@@ -47,13 +48,14 @@ static enum hc_host_state user_namespaces(char *value, size_t size)
 
 static enum hc_host_state apparmor(char *value, size_t size)
 {
-    char text[32];
-    if (!first_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", text, sizeof text)) {
+    if (!hc_apparmor_restricts()) {
         (void)snprintf(value, size, "no restriction of user namespaces");
         return HC_HOST_GOOD;
     }
-    (void)snprintf(value, size, "kernel.apparmor_restrict_unprivileged_userns = %s", text);
-    return text[0] == '0' ? HC_HOST_GOOD : geteuid() == 0 ? HC_HOST_WEAK : HC_HOST_BAD;
+    bool there = faccessat(AT_FDCWD, HC_APPARMOR_PROFILE, F_OK, 0) == 0;
+    (void)snprintf(value, size, HC_APPARMOR_SWITCH " = 1, %s " HC_APPARMOR_PROFILE,
+                   there ? "with" : "and there is no");
+    return there ? HC_HOST_GOOD : geteuid() == 0 ? HC_HOST_WEAK : HC_HOST_BAD;
 }
 
 /* A cell may mount its own /proc only where its maker sees a full one. Containers cover parts of it; empty
@@ -198,9 +200,7 @@ const struct hc_host_check hc_host_checks[] = {
      "sysctl -w user.max_user_namespaces=15000 (and kernel.unprivileged_userns_clone=1 where it is there)"},
     {"apparmor", apparmor, "the run of an ordinary user",
      "an ordinary user's namespaces would come without rights; root's do not",
-     "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for hotcell-hall with "
-     "the rule "
-     "`userns,`"},
+     "sudo hotcell doctor --setup USER, which gives hotcell-hall a profile"},
     {"proc", whole_proc, "the run",
      "a cell mounts a /proc of its own, which the kernel allows only to who sees all of it",
      "in a container: --security-opt systempaths=unconfined (podman: --security-opt unmask=ALL)"},
@@ -218,7 +218,7 @@ const struct hc_host_check hc_host_checks[] = {
      "sysctl -w kernel.core_pattern=core"},
     {"tiocsti", tiocsti, NULL,
      "typing into a terminal from a program; cells have no terminal and the filter refuses it",
-     "sysctl -w dev.tty.legacy_tiocsti=0"},
+     "sysctl -w dev.tty.legacy_tiocsti=0 (Linux 6.2 or newer)"},
     {"swap", swap, "grade B", "memory beyond the limit could be swapped; secrets could reach the disk",
      "swapoff -a, or swapaccount=1 on the kernel command line"},
     {"pressure", pressure, "grade B", "says whether timings were taken on a busy host",

@@ -30,6 +30,9 @@ struct hc_job {
     const char *submitter; /* not owned; NULL: nobody said */
     char created_at[40], cell_created_at[40], cell_destroyed_at[40];
     uint64_t began_us;
+    /* For who has to be done in time: all commands of the job together, judging included, may take `whole_us`
+     * from the first one's start, and none goes on after `latest_us` (hc_now_us). 0: no such bound. */
+    uint64_t whole_us, latest_us, first_command_us;
     struct hc_spec spec;
     struct hc_effective effective;
     bool gated;
@@ -48,8 +51,6 @@ struct hc_job {
     struct hc_findings *findings;   /* NULL: the program was not looked at */
     char export_message[256];
     bool export_wanted, exported;
-    /* Of all cells together, for an attempt at a task; budget 0: each cell has the limit for itself. */
-    uint64_t wall_budget_us, wall_used_us;
     uint64_t gate_us, check_us, compile_us, accept_us, collect_us;
     const char *fixed[8]; /* what --deterministic fixed */
     unsigned fixed_count;

@@ -50,6 +50,9 @@ static void examine_ids(struct hc_ordinary *ordinary, enum hc_need need, const c
     else if (hc_subids_meet(path, ordinary->user, ordinary->uid, *range))
         tell(ordinary, need, false, "the range of %s in %s overlaps with that of somebody else",
              ordinary->user, path);
+    else if (hc_range_meets_root(*range))
+        tell(ordinary, need, false, "the range of %s in %s has ids of root's halls: those from %u",
+             ordinary->user, path, HC_ROOT_ID_BASE);
     else
         tell(ordinary, need, true, "%u ids from %u in %s", range->count, range->first, path);
 }

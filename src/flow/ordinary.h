@@ -24,6 +24,9 @@ int hc_subids_find(const char *path, const char *user, uid_t uid, struct hc_id_r
 /* Whether [first, first + count) meets an entry of the file that is not `user`'s. */
 bool hc_subids_meet(const char *path, const char *user, uid_t uid, struct hc_id_range range);
 
+/* Whether the range has ids of root's halls: who may map those has power over root's cells. */
+bool hc_range_meets_root(struct hc_id_range range);
+
 /* The last part of a range that halls take their slices from: rootless containers begin at its front. */
 struct hc_id_range hc_slices_of(struct hc_id_range range);
 

@@ -111,6 +111,12 @@ bool hc_subids_meet(const char *path, const char *user, uid_t uid, struct hc_id_
     return false;
 }
 
+bool hc_range_meets_root(struct hc_id_range range)
+{
+    return (uint64_t)range.first + range.count > HC_ROOT_ID_BASE &&
+           range.first < HC_ROOT_ID_BASE + HC_SLICES_MAX * HC_HALL_IDS;
+}
+
 struct hc_id_range hc_slices_of(struct hc_id_range range)
 {
     uint32_t slices = range.count / HC_HALL_IDS;

@@ -71,7 +71,7 @@ int hc_groups_make(const struct hc_hall_config *config, uint32_t slice, const st
 void hc_groups_sweep(const struct hc_groups *groups, uint32_t slice, const struct hc_ids *ids, int namespace);
 
 /* Host ids of a slice. */
-struct hc_ids hc_ids_of_slice(const struct hc_hall_config *config, uint32_t slice);
+struct hc_ids hc_ids_of_slice(const struct hc_hall_config *from, uint32_t slice);
 
 /* In the hall's namespaces: opens what needs the host's rights. To be called before the process takes its
  * hall ids. */

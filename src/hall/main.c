@@ -21,10 +21,7 @@
 
 HC_FAULT_STORAGE
 
-/* Host ids of all slices when nothing else is configured: above the ranges that container managers take from
- * (systemd-nspawn ends at 0x6fffffff) and below 2^31, which some tools read as a sign. */
-#define DEFAULT_ID_BASE 0x70000000u
-#define SLICE_MAX       256u
+#define SLICE_MAX 256u
 
 static struct hc_hall_config config;
 static struct hc_environment environment;
@@ -68,7 +65,7 @@ static int read_config(struct hc_hall_failure *failure)
             return -EPROTO;
     /* An ordinary user's ranges are newuidmap's to judge. */
     if (config.id_base == 0 && geteuid() == 0)
-        config.id_base = DEFAULT_ID_BASE;
+        config.id_base = HC_ROOT_ID_BASE;
     if (config.gid_base == 0)
         config.gid_base = (uint32_t)config.id_base;
     if (config.id_base < 65536 || config.id_base > 0xfff00000u || config.gid_base < 65536 ||

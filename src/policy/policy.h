@@ -44,7 +44,7 @@ struct hc_policy {
     enum hc_grade min_grade;
     uint64_t source_bytes_max, nesting_max, attempts;
     /* Data for others: what may leave, and what is scrubbed. */
-    struct hc_names artifact_types, artifact_scan, artifact_block, redact;
+    struct hc_names artifact_types, artifact_scan, redact;
     json_t *document; /* canonical form of all that is effective */
     char sha256[65];
 };

@@ -1,5 +1,6 @@
-#include "policy/artifacts.h"
 #include "policy/policy.h"
+
+#include "policy/artifact_words.h"
 
 #include "base/canonical.h"
 #include "base/cleanup.h"
@@ -239,41 +240,33 @@ static int read_dependencies(struct reader *r, json_t *value, const char *path)
     return error;
 }
 
-/* A word that nothing heeds would promise what is not kept. */
-static int check_words(struct reader *r, const char *path, const char *list, const struct hc_names *names)
+/* The words there are stand in the message: nobody guesses them. */
+static int refuse_word(struct reader *r, const char *path, const char *list, size_t at, const char *word)
 {
-    bool types = strcmp(list, "types") == 0, block = strcmp(list, "block") == 0;
-    char words[256];
-    for (size_t i = 0; i < names->count; i++) {
-        const char *word = names->items[i];
-        bool known = types ? hc_artifact_type_ok(word)
-                           : hc_artifact_scan_of(word) != 0 ||
-                                 (block && hc_finding_named(word, strlen(word)) < HC_FINDING_COUNT);
-        if (known)
-            continue;
-        hc_autofree char *place = hc_printf("%s/%s/%zu", path, list, i);
-        if (place == NULL)
-            return -ENOMEM;
-        hc_artifact_words(types, words, sizeof words);
-        return hc_yaml_problem(r->yaml, place, r->problem, "unknown word \"%.40s\"; there are %s%s", word,
-                               words,
-                               types   ? ", and media types"
-                               : block ? ", and the names of findings"
-                                       : "");
-    }
-    return 0;
+    bool types = strcmp(list, "types") == 0;
+    size_t count = types ? hc_type_word_count : hc_scan_word_count, n = 0;
+    char words[400] = "";
+    hc_autofree char *place = hc_printf("%s/%s/%zu", path, list, at);
+    if (place == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count && n < sizeof words; i++)
+        n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", i > 0 ? ", " : "",
+                              types ? hc_type_words[i].word : hc_scan_words[i].word);
+    return hc_yaml_problem(r->yaml, place, r->problem, "unknown word \"%.60s\"; there are %s", word, words);
 }
 
 static int read_artifacts(struct reader *r, json_t *value, const char *path)
 {
-    static const struct member members[] = {
-        {"types", NAMES(artifact_types)}, {"scan", NAMES(artifact_scan)}, {"block", NAMES(artifact_block)}};
-    int error = read_members(r, value, path, members, 3);
-    if (error == 0)
-        error = check_words(r, path, "types", &r->policy->artifact_types);
-    if (error == 0)
-        error = check_words(r, path, "scan", &r->policy->artifact_scan);
-    return error == 0 ? check_words(r, path, "block", &r->policy->artifact_block) : error;
+    static const struct member members[] = {{"types", NAMES(artifact_types)}, {"scan", NAMES(artifact_scan)}};
+    const struct hc_policy *policy = r->policy;
+    int error = read_members(r, value, path, members, 2);
+    for (size_t i = 0; error == 0 && i < policy->artifact_types.count; i++)
+        if (!hc_type_word_known(policy->artifact_types.items[i]))
+            error = refuse_word(r, path, "types", i, policy->artifact_types.items[i]);
+    for (size_t i = 0; error == 0 && i < policy->artifact_scan.count; i++)
+        if (hc_scan_word_named(policy->artifact_scan.items[i]) == NULL)
+            error = refuse_word(r, path, "scan", i, policy->artifact_scan.items[i]);
+    return error;
 }
 
 static int read_output(struct reader *r, json_t *value, const char *path)
@@ -529,8 +522,7 @@ static int document(struct hc_policy *policy)
                                                 number_or_auto(policy->limits[i].default_value), "max",
                                                 number_or_auto(policy->limits[i].max_value)));
     policy->document = json_pack(
-        "{s:s, s:I, s:s, s:o, s:{s:o, s:o}, s:{s:o}, s:{s:o}, s:s, s:s, s:s, s:s, s:{s:o, s:o, s:o}, "
-        "s:{s:o}, "
+        "{s:s, s:I, s:s, s:o, s:{s:o, s:o}, s:{s:o}, s:{s:o}, s:s, s:s, s:s, s:s, s:{s:o, s:o}, s:{s:o}, "
         "s:I, s:{s:I, s:I, s:s}, s:b, s:b, "
         "s:b}",
         "profile", policy->name, "version", (json_int_t)policy->version, "risk", hc_risk_names[policy->risk],
@@ -538,11 +530,11 @@ static int document(struct hc_policy *policy)
         list_of(&policy->modules_deny), "calls", "deny", list_of(&policy->calls_deny), "dependencies",
         "allow", list_of(&policy->dependencies_allow), "files", policy->no_files ? "none" : "inputs",
         "network", "none", "tier", "native", "min_grade", grade, "artifacts", "types",
-        list_of(&policy->artifact_types), "scan", list_of(&policy->artifact_scan), "block",
-        list_of(&policy->artifact_block), "output", "redact", list_of(&policy->redact), "attempts",
-        (json_int_t)policy->attempts, "source", "bytes", (json_int_t)policy->source_bytes_max, "nesting",
-        (json_int_t)policy->nesting_max, "injection", policy->injection_refuses ? "refuse" : "advise",
-        "subprocesses", policy->subprocesses, "cold", policy->cold, "deterministic", policy->deterministic);
+        list_of(&policy->artifact_types), "scan", list_of(&policy->artifact_scan), "output", "redact",
+        list_of(&policy->redact), "attempts", (json_int_t)policy->attempts, "source", "bytes",
+        (json_int_t)policy->source_bytes_max, "nesting", (json_int_t)policy->nesting_max, "injection",
+        policy->injection_refuses ? "refuse" : "advise", "subprocesses", policy->subprocesses, "cold",
+        policy->cold, "deterministic", policy->deterministic);
     hc_autofree char *text = policy->document != NULL ? hc_json_canonical(policy->document) : NULL;
     return text == NULL ? -ENOMEM : hc_sha256_hex(text, strlen(text), policy->sha256);
 }
@@ -594,9 +586,9 @@ void hc_policy_done(struct hc_policy *policy)
 {
     if (policy == NULL)
         return;
-    struct hc_names *lists[] = {&policy->modules_allow,      &policy->modules_deny,   &policy->calls_deny,
-                                &policy->dependencies_allow, &policy->artifact_types, &policy->artifact_scan,
-                                &policy->artifact_block,     &policy->redact};
+    struct hc_names *lists[] = {
+        &policy->modules_allow,  &policy->modules_deny,  &policy->calls_deny, &policy->dependencies_allow,
+        &policy->artifact_types, &policy->artifact_scan, &policy->redact};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         names_done(lists[i]);
     json_decref(policy->document);

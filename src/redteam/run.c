@@ -236,7 +236,9 @@ static void compare_values(const json_t *row, struct verdict *verdict)
         return;
     (void)snprintf(a, sizeof a, "%s", first);
     (void)snprintf(b, sizeof b, "%s", second);
-    char *left = strtok_r(a, " ", &save_a), *right = strtok_r(b, " ", &save_b);
+    char *left, *right;
+    (void)strtok_r(a, " ", &save_a); /* the word VALUE */
+    (void)strtok_r(b, " ", &save_b);
     while ((left = strtok_r(NULL, " ", &save_a)) != NULL && (right = strtok_r(NULL, " ", &save_b)) != NULL)
         if (strcmp(left, right) == 0)
             breach(verdict, "two runs share %s", left);

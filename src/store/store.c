@@ -300,10 +300,31 @@ static int insert(struct hc_store *store, const json_t *record, const struct hc_
     return error;
 }
 
-/* Nothing is put behind an end that is not the one which was written last: that would hide the cut. */
-static int check_end(const struct hc_link *last, const struct hc_link *head, char ret_message[256])
+/* Whether the record that the head speaks of is still the one it spoke of. */
+static bool holds_head(struct hc_store *store, const struct hc_link *head)
+{
+    sqlite3_stmt *find = NULL;
+    bool same = false;
+    if (sqlite3_prepare_v2(store->database, "SELECT sha256 FROM records WHERE seq = ?", -1, &find, NULL) !=
+        SQLITE_OK)
+        return false;
+    (void)sqlite3_bind_int64(find, 1, head->seq);
+    if (sqlite3_step(find) == SQLITE_ROW) {
+        const char *sha256 = (const char *)sqlite3_column_text(find, 0);
+        same = sha256 != NULL && strcmp(sha256, head->sha256) == 0;
+    }
+    (void)sqlite3_finalize(find);
+    return same;
+}
+
+/* Nothing is put behind an end that was cut: that would hide the cut. Records behind the head are no cut:
+ * versions before the head was kept append without it. */
+static int check_end(struct hc_store *store, const struct hc_link *last, const struct hc_link *head,
+                     char ret_message[256])
 {
     if (last->seq == head->seq && strcmp(last->sha256, head->sha256) == 0)
+        return 0;
+    if (last->seq > head->seq && head->seq > 0 && holds_head(store, head))
         return 0;
     (void)snprintf(ret_message, 256,
                    "the chain does not end where it was left (record %lld is the last, %lld was): `hotcell "
@@ -318,7 +339,7 @@ static int append(struct hc_store *store, json_t *record, const struct hc_blob *
     struct hc_link last, head, link;
     int error = read_last(store, &last, &head, ret_message);
     if (error == 0)
-        error = check_end(&last, &head, ret_message);
+        error = check_end(store, &last, &head, ret_message);
     for (size_t i = 0; error == 0 && i < blob_count; i++)
         error = hc_store_keep_blob(store, &blobs[i], ret_message);
     if (error < 0)

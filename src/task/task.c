@@ -222,8 +222,9 @@ static uint64_t attempts_left(const struct hc_task *task)
 
 static uint64_t worst_left_us(const struct hc_task *task)
 {
-    uint64_t worst = attempts_left(task) * number(budget_of(task), "wall_us"), left = left_us(task);
-    return worst < left ? worst : left;
+    uint64_t count = attempts_left(task), left = left_us(task),
+             worst = count * number(budget_of(task), "wall_us") + number(budget_of(task), "startup_us");
+    return count == 0 ? 0 : worst < left ? worst : left;
 }
 
 static int set_state(struct hc_task *task, const char *state)
@@ -231,8 +232,7 @@ static int set_state(struct hc_task *task, const char *state)
     return json_object_set_new(task->state, "state", json_string(state)) == 0 ? 0 : -ENOMEM;
 }
 
-int hc_task_reserve(struct hc_task *task, unsigned *ret_attempt, uint64_t *ret_wall_us,
-                    struct hc_refusal *refusal)
+int hc_task_reserve(struct hc_task *task, struct hc_task_slot *ret_slot, struct hc_refusal *refusal)
 {
     json_t *attempts = json_object_get(task->state, "attempts");
     uint64_t wall = number(budget_of(task), "wall_us"), left = left_us(task);
@@ -248,10 +248,11 @@ int hc_task_reserve(struct hc_task *task, unsigned *ret_attempt, uint64_t *ret_w
             task->id, (unsigned long long)json_array_size(attempts),
             (unsigned long long)number(budget_of(task), "attempts"), (unsigned long long)(left / 1000));
     }
-    *ret_attempt = (unsigned)json_array_size(attempts) + 1;
-    *ret_wall_us = wall < left ? wall : left;
-    json_t *attempt = json_pack("{s:I, s:n, s:n, s:I}", "attempt", (json_int_t)*ret_attempt, "run",
-                                "accepted", "spent_us", (json_int_t)*ret_wall_us);
+    *ret_slot = (struct hc_task_slot){.attempt = (unsigned)json_array_size(attempts) + 1,
+                                      .wall_us = wall < left ? wall : left,
+                                      .left_us = left};
+    json_t *attempt = json_pack("{s:I, s:n, s:n, s:I}", "attempt", (json_int_t)ret_slot->attempt, "run",
+                                "accepted", "spent_us", (json_int_t)ret_slot->wall_us);
     if (json_array_append_new(attempts, attempt) != 0)
         return -ENOMEM;
     return save(task);
@@ -276,28 +277,47 @@ static void add_tail(json_t *feedback, const json_t *record, const char *stream,
                                   json_stringn(from, (size_t)(all + n - from)));
 }
 
+/* As much of a text as fits, in whole characters. */
+static void add_bounded(json_t *feedback, const char *name, const char *value, size_t bytes)
+{
+    size_t n = strlen(value);
+    if (n > bytes)
+        n = hc_utf8_floor((const uint8_t *)value, bytes);
+    if (n > 0)
+        (void)json_object_set_new(feedback, name, json_stringn(value, n));
+}
+
+static void add_once(json_t *list, json_t *kind)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach(list, i, other)
+    {
+        if (json_equal(other, kind))
+            return;
+    }
+    (void)json_array_append(list, kind);
+}
+
 json_t *hc_task_feedback(const json_t *record, size_t bytes)
 {
     const json_t *error = json_object_get(record, "error"),
                  *predicates = json_object_get(json_object_get(record, "acceptance"), "predicates");
-    json_t *feedback = json_object(), *failed = json_array(), *predicate;
+    json_t *feedback = json_object(), *failed = json_array(), *not_judged = json_array(), *predicate;
     size_t i;
-    static const char *const names[] = {"type", "line"};
-    for (size_t n = 0; n < 2; n++)
-        if (json_object_get(error, names[n]) != NULL)
-            (void)json_object_set(feedback, names[n], json_object_get(error, names[n]));
-    const char *message = text(error, "message");
-    size_t length = strlen(message);
-    length = length > bytes / 4 ? hc_utf8_floor((const uint8_t *)message, bytes / 4) : length;
-    if (length > 0)
-        (void)json_object_set_new(feedback, "message", json_stringn(message, length));
+    add_bounded(feedback, "type", text(error, "type"), bytes / 8);
+    if (json_is_integer(json_object_get(error, "line")))
+        (void)json_object_set(feedback, "line", json_object_get(error, "line"));
+    add_bounded(feedback, "message", text(error, "message"), bytes / 4);
     /* Which kind failed, and neither what was wanted nor what a check printed: that could hold the answer. */
     json_array_foreach((json_t *)(uintptr_t)predicates, i, predicate)
     {
-        if (!json_is_true(json_object_get(predicate, "ok")))
-            (void)json_array_append(failed, json_object_get(predicate, "kind"));
+        const json_t *ok = json_object_get(predicate, "ok");
+        if (!json_is_true(ok))
+            add_once(json_is_false(ok) ? failed : not_judged, json_object_get(predicate, "kind"));
     }
     (void)json_object_set_new(feedback, "failed", failed);
+    (void)json_object_set_new(feedback, "not_judged", not_judged);
     add_tail(feedback, record, "stderr", bytes / 2);
     return feedback;
 }

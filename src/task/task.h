@@ -39,10 +39,13 @@ void hc_task_close(struct hc_task *task);
  * without memory. */
 json_t *hc_task_list(const char *folder);
 
-/* Reserves the next attempt: its number and how long it may run. HC_REFUSED: the budget is used up or the
- * goal is reached; hand over. */
-int hc_task_reserve(struct hc_task *task, unsigned *ret_attempt, uint64_t *ret_wall_us,
-                    struct hc_refusal *refusal);
+struct hc_task_slot {
+    unsigned attempt;
+    uint64_t wall_us; /* for the attempt: its run, and the judging of it */
+    uint64_t left_us; /* of the time in all: start-up included, the attempt is over then */
+};
+/* Reserves the next attempt. HC_REFUSED: the budget is used up or the goal is reached; hand over. */
+int hc_task_reserve(struct hc_task *task, struct hc_task_slot *ret_slot, struct hc_refusal *refusal);
 /* Notes how a reserved attempt ended, and gives the answer for the one who tries: {"task", "attempt",
  * "accepted", "status", "run", "feedback", "attempts_left", "wall_left_us", "worst_case_left_us", "state"}. A
  * new reference. */
@@ -50,7 +53,7 @@ int hc_task_settle(struct hc_task *task, unsigned attempt, const json_t *record,
                    json_t **ret_answer);
 
 /* What of a record helps to mend a program, in at most `bytes`: {"type", "message", "line", "last_lines",
- * "failed": [kinds]}. A new reference. */
+ * "failed": [kinds], "not_judged": [kinds]}. A new reference. */
 json_t *hc_task_feedback(const json_t *record, size_t bytes);
 
 #endif

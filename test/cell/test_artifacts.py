@@ -153,26 +153,24 @@ def a_run_without_archives_needs_no_scanner():
 
 @test(timeout=60)
 def a_profile_says_what_may_leave():
-    def exported(code, artifacts, message=None):
-        profile, folder = write(scratch("files.yaml"), "version: 1\nartifacts: %s\n" % artifacts), scratch("out")
-        ending = invoke(command(HELP + code, json_=False, out=folder, profile=profile))
-        equal((ending.code, os.path.exists(folder)), (0, message is None), "exit code and folder (%r)" % ending.stderr)
-        check(message is None or message in ending.stderr.decode(), "the line that says why", ending.stderr)
-    exported("put('t.csv', 'a'); put('p.png', png(1, 1)); put('empty', '')", "{types: [csv, image/*]}")
-    exported("put('t.csv', 'a'); put('p.png', png(1, 1)[:8] and b'GIF89a' + b'\\1\\0' * 9)", "{types: [csv, png]}", "p.png: type_not_allowed")
-    exported("put('t.csv', png(1, 1))", "{types: [csv]}", "t.csv: type_not_allowed")
-    exported("put('t.csv', '=1')", "{block: [formulas]}", "t.csv: formula")
-    exported("put('t.csv', '=1')", "{scan: [formulas]}")
-    exported("put('u.zip', packed(**{'../x': 'x'}))", "{block: []}")
-    exported("put('l.tar', tar(('a', tarfile.SYMTYPE, 'b')))", "{block: [archive_links]}", "l.tar: archive_links")
-    profile = write(scratch("files.yaml"), "version: 1\nartifacts: {scan: [macros]}\n")
-    got, _ = found("put('t.csv', '=1'); put('m.docx', packed(**{'word/vbaProject.bin': 'x'})); put('u.zip', packed(**{'../x': 'x'}))", profile=profile)
-    equal(got, {"t.csv": [], "m.docx": ["office_macros"], "u.zip": ["archive_escapes"]}, "what is searched for, and what blocks in any case")
-    for words, place in (("{types: [cvs]}", "2:21"), ("{scan: [formula]}", "2:20"), ("{block: [nothing]}", "2:21"), ("{types: [a/b/c]}", "2:21")):
-        profile = write(scratch("files.yaml"), "version: 1\nartifacts: %s\n" % words)
-        ending = invoke([HOTCELL, "policy", "check", profile])
-        check(ending.code != 0 and place in (ending.stdout + ending.stderr).decode() and b"there are" in ending.stdout + ending.stderr,
-              "an unknown word of %s" % words, ending.stdout, ending.stderr)
+    """The words of `artifacts`: types by content, and which findings keep everything in."""
+    profile = write(scratch("p.yaml"), "version: 1\nartifacts: {types: [csv, xlsx], scan: [formulas]}\n")
+    for code, kept_by in (("put('a.csv', 'a,b\\n1,2\\n'); put('e.bin', b'')", None),
+                          ("put('a.csv', 'a,b\\n1,=2\\n')", "formula"),
+                          ("put('a.xlsx', packed(**{'xl/a.xml': '<a/>'}))", None),
+                          ("put('a.zip', packed(a='x'))", "type_not_allowed"),
+                          ("put('a.csv', 'a\\n1\\n'); put('p.csv', png(1, 1))", "type_not_allowed")):
+        folder = os.path.join(scratch(), "out")
+        record = run(HELP + code, out=folder, profile=profile)[0]
+        ends(record, "ok", None)
+        equal(os.path.exists(folder), kept_by is None, code)
+        equal([a["exported"] for a in record["artifacts"]], [kept_by is None] * len(record["artifacts"]), "all or nothing")
+        if kept_by is not None:
+            check(any(f["rule"] == kept_by for a in record["artifacts"] for f in a["findings"]), kept_by, record["artifacts"])
+    for text, column in (("version: 1\nartifacts: {types: [csv, exe]}\n", 26), ("version: 1\nartifacts: {scan: [everything]}\n", 20)):
+        record, ending = run("print(1)", profile=write(scratch("q.yaml"), text))[:2]
+        equal((record["state"], record["cause"]), ("refused", "field"), text)
+        check(":2:%d: unknown word" % column in record["error"]["message"], "place", record["error"])
 
 
 if __name__ == "__main__":

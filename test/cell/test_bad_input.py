@@ -240,7 +240,7 @@ def too_many_or_too_large_inputs():
     os.makedirs(os.path.join(deep, *["d"] * 40))
     refused(["--file", deep + ":d", "-c", "1"], "file", names="deep")
     shutil.rmtree(base)
-    check(slow < 5, "to refuse a folder of 20,001 files took %.1f s" % slow)
+    check(slow < 30, "to refuse a folder of 20,001 files took %.1f s" % slow)
 
 
 @test()

@@ -106,7 +106,8 @@ missing = [line for line in wanted if line not in got]
 result("the table of README.md is what the tour prints", ["stated and not printed: " + line for line in missing] +
        (["printed: " + line for line in (got or printed[-20:])] if missing else []))
 programs = {os.path.relpath(os.path.join(place, name), folder + "/examples") for place, _, names in os.walk(folder + "/examples")
-            for name in names if name.endswith((".py", ".c", ".sh"))}
+            for name in names if name.endswith((".py", ".c", ".sh"))
+            if os.path.basename(place) != "c"}  # callers of the library, which test_library.py builds and runs
 shown = {line.split(" ")[0] for line in got}
 result("every program of examples/ is in it", ["not in the table: " + name for name in sorted(programs - shown)])
 shutil.rmtree(folder)

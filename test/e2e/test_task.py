@@ -105,6 +105,52 @@ def feedback_is_bounded_and_wrong_use_costs_nothing():
     task(store, "new", "--attempts", "0", "--goal", "x", "--accept", "y", code=125)
 
 
+@test(timeout=90)
+def the_time_holds_for_judging_too():
+    """Without one bound over all of it, each attempt could take three times its wall: run, test code, checker."""
+    store = scratch()
+    made = new(store, [{"kind": "asserts", "code": "while True: pass"}, {"kind": "checker", "code": "while True: pass", "wall": "60s"}],
+               "--attempts", "2", "--wall", "2s", "--startup", "4s")
+    equal(made["worst_case_us"], 8000000, "worst case")
+    spent = []
+    for left in (1, 0):
+        answer = task(store, "try", made["id"], "-c", "import time; time.sleep(1)", code=125)
+        equal(answer["attempts_left"], left, "attempts")
+        check("checker" in answer["feedback"]["not_judged"], "a checker that was ended has not judged", answer)
+    spent = [attempt["spent_us"] for attempt in task(store, "show", made["id"])["attempts"]]
+    check(sum(spent) < 8000000, "the worst case was passed", spent)
+
+
+@test(timeout=60)
+def an_attempt_has_what_the_task_says():
+    store = scratch()
+    made = new(store, [{"kind": "exit_zero"}], "--profile", "data", "--attempts", "7")
+    for options in (["--accept", write(scratch("a.json"), '[{"kind": "exit_zero"}]')], ["--out", scratch() + "/o"], ["--profile", "pal"],
+                    ["--language", "bash"], ["--store", scratch()]):
+        task(store, "try", made["id"], *options, "-c", "print(1)", code=125)
+    equal(task(store, "show", made["id"])["attempts"], [], "none of these is an attempt")
+    answer = task(store, "try", made["id"], "-c", "print(1)")
+    equal((answer["accepted"], answer["worst_case_left_us"]), (True, 0), "accepted")
+    task(store, "new", "--goal", "x", "--accept", write(scratch("a.json"), '[{"kind": "exit_zero"}]'), "--language", "cobol", code=127)
+    refused = task(store, "new", "--goal", "x", "--accept", write(scratch("a.json"), '[{"kind": "exit_zero"}]'), "--profile", "nosuch", code=125)
+    equal(refused["field"], "profile", "field")
+    profile = write(scratch("few.yaml"), "version: 1\nattempts: 2\n")
+    made = new(store, [{"kind": "exit_zero"}], "--profile", profile)
+    equal(made["budget"]["attempts"], 2, "attempts as the profile says")
+
+
+@test(timeout=60)
+def feedback_keeps_characters_whole_and_answers_secret():
+    store = scratch()
+    made = new(store, [{"kind": "asserts", "code": "assert secret() == 'ANSWER-991', 'ANSWER-991'"},
+                       {"kind": "checker", "code": "print('ANSWER-991'); raise SystemExit(1)"}], "--feedback", "300")
+    answer = task(store, "try", made["id"], "-c", "def secret(): return 1", code=1)
+    equal(sorted(answer["feedback"]["failed"]), ["asserts", "checker"], "which failed")
+    check("ANSWER" not in json.dumps(answer) + json.dumps(task(store, "show", made["id"])), "the answer came back", answer)
+    answer = task(store, "try", made["id"], "-c", "import sys\nsys.stderr.write('\u00e4' * 999 + '\\n')\nraise ValueError('\u00e4\u20ac' * 200)", code=1)
+    check(0 < len(answer["feedback"]["message"].encode()) <= 75 and len(answer["feedback"]["last_lines"].encode()) <= 150, "bounds", answer)
+
+
 @test(timeout=60)
 def no_answer_comes_back_and_texts_stay_whole():
     store, secret = scratch(), "4217"

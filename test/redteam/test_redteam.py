@@ -378,7 +378,9 @@ for n, f in names.items():
         r['setns %s %s' % (pid, n)] = call(308, fd, 0) if isinstance(fd, int) else fd
     r['pidfd setns ' + n] = call(308, call(434, os.getppid() or 1, 0) if isinstance(call(434, 1, 0), int) else -1, f)
 r['user+all'] = call(272, 0x7e020000); r['clone user+all'] = call(56, 0x7e020000 | 17, 0, 0, 0, 0)
-r['uid_map'] = tried(open, '/proc/self/uid_map', 'w'); r['setgroups'] = tried(open, '/proc/self/setgroups', 'w')
+# Older kernels let the owner open these; what counts is that nothing can be written any more.
+r['uid_map'] = tried(lambda: os.write(os.open('/proc/self/uid_map', os.O_WRONLY), b'0 0 1\n'))
+r['setgroups'] = tried(lambda: os.write(os.open('/proc/self/setgroups', os.O_WRONLY), b'allow'))
 r['sethostname'] = call(170, b'x', 1); r['setdomainname'] = call(171, b'x', 1)
 tell(**r)
 """)

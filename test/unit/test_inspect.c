@@ -1,6 +1,7 @@
 /* What is seen in files, and that no content surprises those who look; the report of the scanner. */
 #include "flow/inspect.h"
 #include "flow/scan.h"
+#include "policy/artifact_words.h"
 
 #include "harness.h"
 
@@ -47,9 +48,22 @@ HC_TEST(what_a_spreadsheet_would_compute)
             hc_test_fail(__FILE__, __LINE__, "%s is no formula", good[i]);
 }
 
+HC_TEST(words_of_profiles)
+{
+    for (size_t i = 0; i < hc_scan_word_count; i++)
+        for (size_t f = 0; hc_scan_words[i].findings[f] != NULL; f++)
+            HC_ASSERT(hc_finding_named(hc_scan_words[i].findings[f], strlen(hc_scan_words[i].findings[f])) <
+                      HC_FINDING_COUNT);
+    HC_ASSERT(hc_type_word_fits("xlsx", "application/zip", "a/b.XLSX"));
+    HC_ASSERT(!hc_type_word_fits("xlsx", "application/zip", "a.zip"));
+    HC_ASSERT(!hc_type_word_fits("xlsx", "text/csv", "a.xlsx"));
+    HC_ASSERT(!hc_type_word_fits("nothing", "text/plain", "a"));
+    HC_ASSERT(hc_type_word_known("csv") && !hc_type_word_known("image/*"));
+}
+
 HC_TEST(rules_of_a_profile)
 {
-    static const char *const types[] = {"text/*", "image/png"};
+    static const char *const types[] = {"csv", "png"};
     struct hc_artifact artifacts[3] = {{.path = "a", .type = "text/csv", .plain = true, .collected = true},
                                        {.path = "b", .type = "image/jpeg", .plain = true, .collected = true},
                                        {.path = "c", .type = "image/png", .plain = true, .collected = true}};
@@ -61,9 +75,9 @@ HC_TEST(rules_of_a_profile)
     hc_artifacts_judge(&collection, &rules);
     for (int i = 0; i < 3; i++)
         HC_ASSERT(artifacts[i].blocked_by == NULL);
-    memcpy(rules.types, types, sizeof types);
-    rules.type_count = 2;
     rules.any_type = false;
+    rules.types = types;
+    rules.type_count = 2;
     rules.blocks |= 1ull << HC_FINDING_FORMULA;
     hc_artifacts_judge(&collection, &rules);
     HC_ASSERT_STREQ(artifacts[0].blocked_by, "formula");

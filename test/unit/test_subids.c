@@ -107,3 +107,23 @@ HC_TEST(slices_are_the_end_of_a_range)
     HC_ASSERT_EQ_INT(slices.count, 512);
     HC_ASSERT_EQ_INT(hc_slices_of((struct hc_id_range){100000, 255}).count, 0);
 }
+
+HC_TEST(overlaps_with_root_are_seen)
+{
+    HC_ASSERT(!hc_range_meets_root((struct hc_id_range){100000, 65536}));
+    HC_ASSERT(!hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE - 65536, 65536}));
+    HC_ASSERT(hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE - 65536, 65537}));
+    HC_ASSERT(hc_range_meets_root((struct hc_id_range){100000, 0x7fffffff}));
+    HC_ASSERT(hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE + 32767, 1}));
+    HC_ASSERT(!hc_range_meets_root((struct hc_id_range){HC_ROOT_ID_BASE + 32768, 65536}));
+}
+
+/* A caller without a name in passwd does not own lines that begin with nothing. */
+HC_TEST(a_caller_without_a_name)
+{
+    struct hc_id_range range = {0};
+    unsigned line = 0;
+    const char *path = file_with(":100000:65536\n");
+    HC_ASSERT_EQ_INT(hc_subids_find(path, "", 1000, &range, &line), 0);
+    (void)unlink(path);
+}
