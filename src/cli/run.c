@@ -98,6 +98,27 @@ static void say_ending(const struct hc_job *job)
     }
 }
 
+/* The first predicate that decided against the result, or could not be judged, and what it saw. */
+static void say_acceptance(const struct hc_acceptance *acceptance)
+{
+    const char *word = acceptance->status == HC_ACCEPTED   ? "accepted"
+                       : acceptance->status == HC_REJECTED ? "rejected"
+                                                           : "acceptance could not be decided";
+    size_t i;
+    json_t *row;
+    json_array_foreach(acceptance->predicates, i, row)
+    {
+        const json_t *ok = json_object_get(row, "ok");
+        const char *kind = json_string_value(json_object_get(row, "kind")),
+                   *got = json_string_value(json_object_get(row, "got"));
+        if (acceptance->status == HC_REJECTED ? !json_is_false(ok) : !json_is_null(ok))
+            continue;
+        hc_say("%s: %s%s%s", word, kind, got != NULL ? ": " : "", got != NULL ? got : "");
+        return;
+    }
+    hc_say("%s", word);
+}
+
 static void say_rest(const struct hc_job *job, bool predicates)
 {
     char kept[32], all[32];
@@ -110,9 +131,7 @@ static void say_rest(const struct hc_job *job, bool predicates)
     if (job->export_message[0] != '\0')
         hc_say("%s", job->export_message);
     if (predicates && job->verdict.state == HC_STATE_FINISHED)
-        hc_say("%s", job->acceptance.status == HC_ACCEPTED   ? "accepted"
-                     : job->acceptance.status == HC_REJECTED ? "rejected"
-                                                             : "acceptance could not be decided");
+        say_acceptance(&job->acceptance);
 }
 
 /* ---- store and answer ---- */

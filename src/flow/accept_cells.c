@@ -256,8 +256,7 @@ static int fill_checker(const struct hc_job *job, const json_t *predicate, struc
     int error = hc_spec_init(spec);
     if (error < 0)
         return error;
-    free(spec->profile); /* what the run's profile refuses, a checker that came with the request may not
-                            either */
+    free(spec->profile); /* its limits and its grade; what it says of programs is not said of checkers */
     spec->profile = strdup(job->spec.profile);
     spec->language = strdup(language != NULL ? language : "python");
     spec->code = (uint8_t *)strdup(json_string_value(code));

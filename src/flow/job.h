@@ -47,6 +47,7 @@ struct hc_job {
     struct hc_collection collection;
     struct hc_diagnosis diagnosis;
     struct hc_acceptance acceptance;
+    bool judges; /* a checker: its program and its files are not those of a run that somebody else wrote */
     const struct hc_policy *policy; /* not owned; NULL: none was settled */
     struct hc_findings *findings;   /* NULL: the program was not looked at */
     char export_message[256];

@@ -91,7 +91,7 @@ int hc_permit_request(struct hc_job *job)
     if (policy->cold)
         spec->warmth = HC_WARMTH_COLD;
     spec->deterministic = spec->deterministic || policy->deterministic;
-    if (policy->no_files && spec->input_count > 0)
+    if (policy->no_files && spec->input_count > 0 && !job->judges)
         return hc_refuse(&job->refusal, HC_CAUSE_FIELD, "file", "--file: profile %.60s takes no input files",
                          policy->name);
     if (spec->code_bytes > policy->source_bytes_max)

@@ -260,5 +260,22 @@ def a_catastrophic_pattern_is_an_error():
     verdict("print('abc')", wanted, "rejected")
 
 
+@test(timeout=60)
+def a_profile_for_programs_is_none_for_their_judges():
+    """pal lets programs import little and read no files; who judges them has its limits, but not those lists."""
+    accept = [{"kind": "checker", "code": "import os, sys\nsys.exit(sys.stdin.read() != '4\\n' or os.listdir('outputs') != [])"}]
+    verdict("print(2 + 2)", accept, "accepted", profile="pal")
+    verdict("print(5)", accept, "rejected", profile="pal")
+    verdict("print(4)", [{"kind": "checker", "code": "b = bytearray(600 << 20)"}], "error", profile="pal")
+    verdict("def add(a, b): return a + b", ADD, "accepted", profile="pal")
+
+
+@test(timeout=30)
+def people_are_told_which_predicate_decided():
+    for value, code, line in ((5, 1, b"hotcell: rejected: stdout_number: 4"), (4, 0, b"hotcell: accepted")):
+        ending = invoke([HOTCELL, "run", "--store", "none", "--expect-number", str(value), "-c", "print(4)"], timeout=20)
+        equal((ending.code, ending.stderr.strip()), (code, line), "the reason")
+
+
 if __name__ == "__main__":
     sys.exit(main())
