@@ -170,7 +170,8 @@ json_t *hc_task_list(const char *folder)
     hc_autofree char *place = NULL;
     json_t *list = json_array();
     struct dirent **entries = NULL;
-    int count = folder_of(folder, &place) == 0 ? scandir(place, &entries, NULL, alphasort) : 0;
+    int count =
+        folder_of(folder, &place) == 0 && place != NULL ? scandir(place, &entries, NULL, alphasort) : 0;
     for (int i = 0; i < count; i++) {
         size_t n = strlen(entries[i]->d_name);
         hc_autofree char *path = hc_printf("%s/%s", place, entries[i]->d_name);
