@@ -275,12 +275,12 @@ void hc_judge_file_csv(const struct hc_job *job, const json_t *predicate, struct
     const struct hc_artifact *artifact = file_of(job, predicate, answer);
     hc_autofree uint8_t *data = NULL;
     size_t bytes = 0, n = strlen(path);
-    bool tabs = n > 4 && strcmp(path + n - 4, ".tsv") == 0;
+    char between = ',';
+    if (delimiter != NULL)
+        between = delimiter[0];
+    else if (n > 4 && strcmp(path + n - 4, ".tsv") == 0)
+        between = '\t';
     (void)snprintf(answer->expected, sizeof answer->expected, "a table with the wanted columns and rows");
     if (artifact != NULL && read_file(job, artifact, &data, &bytes, answer) == 0)
-        judge_table((const char *)data, bytes,
-                    delimiter != NULL ? delimiter[0]
-                    : tabs            ? '\t'
-                                      : ',',
-                    predicate, answer);
+        judge_table((const char *)data, bytes, between, predicate, answer);
 }

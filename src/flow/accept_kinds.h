@@ -41,7 +41,7 @@ bool hc_predicate_number(const json_t *value, double *ret_number);
 /* The beginning of some bytes, printable. */
 void hc_show_bytes(char out[512], const char *bytes, size_t n);
 /* Patterns are extended regular expressions of bounded size. What is wrong with one; NULL: nothing. */
-const char *hc_pattern_check(const json_t *pattern, char room[256]);
+const char *hc_pattern_check(const json_t *value, char room[256]);
 /* HC_YES, HC_NO, or HC_CANNOT_TELL: looking took more than a second of CPU time, or more than 64K to look at.
  */
 int hc_pattern_search(const char *pattern, const char *data, size_t n);

@@ -139,8 +139,10 @@ static bool harmless(const char *text, size_t n, char delimiter)
     if (i < n && text[i] == '%')
         i++;
     char behind = '\0';
-    if (i < n)
-        behind = text[i - 1] == ',' ? text[i - 1] : text[i];
+    if (i < n && text[i - 1] == ',')
+        behind = ',';
+    else if (i < n)
+        behind = text[i];
     bool divided = behind != delimiter && behind != '\0' && strchr(",;\t", behind) != NULL;
     return digits > 0 && (i == n || divided);
 }

@@ -98,7 +98,7 @@ int hc_task_new(const char *folder, const char *goal, const char *language, cons
     int error = task != NULL ? folder_of(folder, &place) : -ENOMEM;
     if (error == 0 && getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         error = -EIO;
-    if (error < 0) {
+    if (error != 0) {
         free(task);
         return error;
     }

@@ -112,7 +112,7 @@ __attribute__((noinline)) bool hc_warm_fork(struct hc_warm_job *job)
      * held by another. */
     pid_t between = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
     if (between == 0) {
-        int error = join(job);
+        int error = join(job); // NOLINT(clang-analyzer-unix.Vfork)
         if (error == 0) {
             pid_t payload = fork(); // NOLINT(clang-analyzer-unix.Vfork)
             if (payload == 0)
