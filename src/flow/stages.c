@@ -77,8 +77,12 @@ static void scan_archives(struct hc_engine *engine, struct hc_job *job, const st
                                  .scanner = true};
     struct hc_verdict verdict = {0};
     hc_autofree struct hc_outcome *outcome = calloc(1, sizeof *outcome);
+    if (outcome == NULL) {
+        hc_scan_report(scan, NULL, 0);
+        return;
+    }
     (void)snprintf(count, sizeof count, "%zu", scan->count);
-    int error = outcome == NULL ? -ENOMEM : hc_scan_load_program(scan, engine->programs);
+    int error = hc_scan_load_program(scan, engine->programs);
     if (error == 0)
         error = hc_command_run(engine, job, &command, NULL, -1, outcome);
     if (error == 0) {
@@ -88,8 +92,7 @@ static void scan_archives(struct hc_engine *engine, struct hc_job *job, const st
     bool good = error == 0 && verdict.status == HC_STATUS_OK && verdict.state == HC_STATE_FINISHED &&
                 outcome->out.data != NULL && !outcome->out.truncated;
     hc_scan_report(scan, good ? (const char *)outcome->out.data : NULL, good ? outcome->out.kept_bytes : 0);
-    if (outcome != NULL)
-        hc_outcome_done(outcome);
+    hc_outcome_done(outcome);
 }
 
 static int inspect(struct hc_engine *engine, struct hc_job *job, const struct hc_runtime *runtime)
