@@ -88,7 +88,8 @@ static int fit_hard_limits(struct hc_job *job)
                 {HC_LIMIT_STACK, RLIMIT_STACK}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct hc_limit_row *row = &hc_limits[rows[i].limit];
-        uint64_t room = hc_hard_limit_room(rows[i].resource), *value = &job->effective.limits[rows[i].limit];
+        uint64_t *value = &job->effective.limits[rows[i].limit];
+        uint64_t room = hc_hard_limit_room(rows[i].resource, *value);
         if (*value <= room)
             continue;
         if (job->spec.limit_asked[rows[i].limit] || room < row->min_value)

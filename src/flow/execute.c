@@ -43,17 +43,20 @@ struct running {
     bool execed, exited, init_gone;
 };
 
-uint64_t hc_hard_limit_room(int resource)
+/* CAP_SYS_RESOURCE, bit 24: then the hall raises what it hands down. */
+static bool may_raise_limits(void)
 {
     char status[4096], *line;
+    return hc_file_read(AT_FDCWD, "/proc/self/status", status, sizeof status) > 0 &&
+           (line = strstr(status, "CapEff:")) != NULL && (strtoull(line + 7, NULL, 16) >> 24 & 1) != 0;
+}
+
+uint64_t hc_hard_limit_room(int resource, uint64_t wanted)
+{
     struct rlimit limit;
     if (getrlimit((__rlimit_resource_t)resource, &limit) != 0)
         return 0;
-    /* CAP_SYS_RESOURCE, bit 24: then the hall raises what it hands down. */
-    if (hc_file_read(AT_FDCWD, "/proc/self/status", status, sizeof status) > 0 &&
-        (line = strstr(status, "CapEff:")) != NULL && (strtoull(line + 7, NULL, 16) >> 24 & 1) != 0)
-        return UINT64_MAX;
-    return limit.rlim_max;
+    return wanted <= limit.rlim_max || may_raise_limits() ? wanted : limit.rlim_max;
 }
 
 static int add_rlimits(const struct hc_execution *execution, struct hc_plan_rlimit *rlimits)
@@ -79,9 +82,8 @@ static int add_rlimits(const struct hc_execution *execution, struct hc_plan_rlim
     /* What the caller itself is not allowed nobody below it can have; a tighter limit is kept, never refused.
      */
     for (int i = 0; i < count; i++) {
-        uint64_t room = hc_hard_limit_room((int)rlimits[i].resource);
-        rlimits[i].soft = rlimits[i].soft < room ? rlimits[i].soft : room;
-        rlimits[i].hard = rlimits[i].hard < room ? rlimits[i].hard : room;
+        rlimits[i].hard = hc_hard_limit_room((int)rlimits[i].resource, rlimits[i].hard);
+        rlimits[i].soft = rlimits[i].soft < rlimits[i].hard ? rlimits[i].soft : rlimits[i].hard;
     }
     return count;
 }

@@ -88,8 +88,9 @@ struct hc_outcome {
     struct hc_cell_handle *cell; /* until hc_execute_end */
 };
 
-/* The highest hard limit that a process below this one can get for an RLIMIT_*. */
-uint64_t hc_hard_limit_room(int resource);
+/* How much of a wanted hard limit (RLIMIT_*) a process below this one can get: all of it, or what the caller
+ * has. */
+uint64_t hc_hard_limit_room(int resource, uint64_t wanted);
 
 /* Runs to the end of every process of the cell. 0: `ret_outcome` tells; negative errno: a fault of ours. The
  * cell, and with it the working folder, lives on until hc_execute_end. */
