@@ -66,16 +66,29 @@ static bool unparsed(const char *line, size_t name)
     return false;
 }
 
+static bool begins(const char *line, const char *end, const char *head)
+{
+    size_t n = strlen(head);
+    return (size_t)(end - line) >= n && strncmp(line, head, n) == 0;
+}
+
+/* Lines of an exception group begin with this; those of its members are set in further. */
+static const char group_margin[] = "  | ";
+
 /* Where the last traceback begins: behind its head line, or the whole text when there is none (a program that
  * does not parse is reported without one). */
-static const char *last_traceback(const char *text, const char *end)
+static const char *last_traceback(const char *text, const char *end, bool *ret_group)
 {
     const char *found = text;
+    *ret_group = false;
     for (const char *line = text; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         const char *next = stop != NULL ? stop + 1 : end;
-        if (next - line >= 9 && strncmp(line, "Traceback", 9) == 0)
+        bool group = begins(line, next, "  + Exception Group Traceback");
+        if (group || begins(line, next, "Traceback")) {
             found = next;
+            *ret_group = group;
+        }
         line = next;
     }
     return found;
@@ -85,11 +98,16 @@ static const char *last_traceback(const char *text, const char *end)
  * indented. What follows is the rest of its message. */
 void hc_diagnose_python(const char *stderr_text, size_t n, const char *program_name, struct hc_diagnosis *ret)
 {
-    const char *end = stderr_text + n, *from = last_traceback(stderr_text, end);
+    bool group;
+    const char *end = stderr_text + n, *from = last_traceback(stderr_text, end, &group);
     bool framed = false, headed = from != stderr_text;
     memset(ret, 0, sizeof *ret);
     for (const char *line = from; line < end && !ret->found;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (group && begins(line, end, group_margin))
+            line += sizeof group_margin - 1;
+        else if (group) /* members follow */
+            break;
         size_t length = (size_t)((stop != NULL ? stop : end) - line), name = 0;
         long number = 0;
         if (frame_line(line, length, program_name, &number)) {
@@ -120,6 +138,22 @@ static bool number_before(const char *text, char stop, long *ret_number, const c
     return *rest == stop && *ret_number > 0 && *ret_number <= LINE_MAX_NUMBER;
 }
 
+/* A linker names no line of the program, only what it misses. */
+static void diagnose_linker(const char *stderr_text, size_t n, struct hc_diagnosis *ret)
+{
+    static const char *const words[] = {"undefined reference to ", "multiple definition of "};
+    for (size_t i = 0; i < sizeof words / sizeof *words && !ret->found; i++) {
+        const char *found = memmem(stderr_text, n, words[i], strlen(words[i]));
+        if (found == NULL)
+            continue;
+        const char *end = memchr(found, '\n', (size_t)(stderr_text + n - found));
+        (void)snprintf(ret->type, sizeof ret->type, "error");
+        copy_line(ret->message, sizeof ret->message, found,
+                  (size_t)((end != NULL ? end : stderr_text + n) - found));
+        ret->found = true;
+    }
+}
+
 void hc_diagnose_compiler(const char *stderr_text, size_t n, const char *program_name,
                           struct hc_diagnosis *ret)
 {
@@ -145,6 +179,7 @@ void hc_diagnose_compiler(const char *stderr_text, size_t n, const char *program
         line = end + 1;
     }
     ret->line = 0;
+    diagnose_linker(stderr_text, n, ret);
 }
 
 /* ---- by rules ---- */

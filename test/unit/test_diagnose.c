@@ -79,6 +79,26 @@ HC_TEST(python_chained_exceptions_end_with_the_last)
          "main.py", "__main__.B", "1", 9);
 }
 
+HC_TEST(python_exception_groups)
+{
+    says(hc_diagnose_python,
+         "Traceback (most recent call last):\n"
+         "  File \"/work/main.py\", line 2, in <module>\n    1/0\n"
+         "ZeroDivisionError: division by zero\n\n"
+         "During handling of the above exception, another exception occurred:\n\n"
+         "  + Exception Group Traceback (most recent call last):\n"
+         "  |   File \"/work/main.py\", line 4, in <module>\n"
+         "  |     raise ExceptionGroup('many', [ValueError(1)])\n"
+         "  | ExceptionGroup: many (1 sub-exception)\n"
+         "  +-+---------------- 1 ----------------\n"
+         "    | Traceback (most recent call last):\n"
+         "    |   File \"/work/main.py\", line 9, in f\n"
+         "    | ValueError: 1\n"
+         "    +------------------------------------\n",
+         "main.py", "ExceptionGroup", "many (1 sub-exception)", 4);
+    says_nothing(hc_diagnose_python, "  + Exception Group Traceback (most recent call last):\n  |");
+}
+
 HC_TEST(python_frames_of_other_tracebacks_do_not_count)
 {
     says(hc_diagnose_python,
@@ -109,6 +129,10 @@ HC_TEST(compilers)
                  "/usr/bin/ld: cannot find -lnothere\ncollect2: error: ld returned 1 exit status\n");
     says_nothing(hc_diagnose_compiler, "other.c:1:1: error: not ours\n");
     says_nothing(hc_diagnose_compiler, "main.py:x:1: error: no number\nmain.py:-1:2: error: nor this\n");
+    says(hc_diagnose_compiler,
+         "/usr/bin/ld: /tmp/x.o: in function `main':\nmain.c:(.text+0x1): undefined reference to `f'\n"
+         "collect2: error: ld returned 1 exit status\n",
+         "main.c", "error", "undefined reference to `f'", 0);
 }
 
 /* As a manifest would have them for a shell: the last complaint is the one that ended the script. */
