@@ -80,6 +80,8 @@ int hc_compile(struct hc_engine *engine, struct hc_job *job, const struct hc_run
     if (error != 0)
         return error;
     hc_classify(outcome, &job->compile.verdict);
+    if (job->compile.verdict.status == HC_STATUS_RUNTIME_ERROR) /* of the compiler */
+        job->compile.verdict.status = HC_STATUS_COMPILE_ERROR;
     job->compile.ran = outcome->started == HC_STARTED;
     if (outcome->started == HC_NEVER_STARTED) {
         error = hc_refuse_not_started(job, outcome);
@@ -95,14 +97,11 @@ int hc_compile(struct hc_engine *engine, struct hc_job *job, const struct hc_run
     return error;
 }
 
-/* The verdict of a failed compile stage is the run's: limits keep their names, a refusal of the compiler is
- * compile_error. */
+/* Limits keep their names, a refusal of the compiler is compile_error. */
 void hc_take_compile_verdict(struct hc_job *job, const struct hc_runtime *runtime)
 {
     const struct hc_captured *err = &job->compile.outcome.err;
     job->verdict = job->compile.verdict;
-    if (job->verdict.status == HC_STATUS_RUNTIME_ERROR || job->verdict.status == HC_STATUS_OK)
-        job->verdict.status = HC_STATUS_COMPILE_ERROR;
     job->outcome.usage = job->compile.outcome.usage;
     job->outcome.hits = job->compile.outcome.hits;
     job->outcome.facts = job->compile.outcome.facts;

@@ -226,6 +226,8 @@ def args(language, row):
 def syntax(language, row):
     record = answer(language, row["syntax"])
     equal(record["status"], "compile_error" if language in COMPILED else "syntax_error", "status")
+    if language in COMPILED:
+        equal(record["compile"]["status"], "compile_error", "status of the compile step")
     if "syntax_error" in row:
         kind, message, line = row["syntax_error"]
         equal((record["error"]["type"], record["error"]["line"]), (kind, line), "the error's type and line")
