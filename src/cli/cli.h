@@ -91,7 +91,7 @@ extern const size_t hc_bench_option_count;
 #define HC_LOG_OPTION_COUNT     11
 #define HC_VERIFY_OPTION_COUNT  4
 #define HC_RELEASE_OPTION_COUNT 6
-#define HC_REPLAY_OPTION_COUNT  4
+#define HC_REPLAY_OPTION_COUNT  5
 extern const struct hc_option hc_log_options[HC_LOG_OPTION_COUNT];
 extern const struct hc_option hc_verify_options[HC_VERIFY_OPTION_COUNT];
 extern const struct hc_option hc_release_options[HC_RELEASE_OPTION_COUNT];

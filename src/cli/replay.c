@@ -17,6 +17,7 @@
 
 const struct hc_option hc_replay_options[HC_REPLAY_OPTION_COUNT] = {
     {"id", 0, "ID", "of several runs in FILE this one"},
+    {"runtimes", 0, "DIR", "one more folder with manifests of languages, as the run had it"},
     {"store", 0, "DIR|none", "where records are, and where the replay is recorded ($XDG_STATE_HOME/hotcell)"},
     {"json", 0, NULL, "print one JSON document, the record of the replay"},
     {"help", 'h', NULL, "show this help"},
@@ -31,13 +32,19 @@ struct origin {
 
 struct replay_call {
     struct hc_records_call call;
-    const char *id;
+    const char *id, *runtimes;
 };
 
 static int take(struct hc_records_call *call, const char *option, const char *value)
 {
-    (void)option;
-    ((struct replay_call *)call->context)->id = value;
+    struct replay_call *replay = call->context;
+    struct stat info;
+    if (strcmp(option, "id") == 0)
+        replay->id = value;
+    else if (stat(value, &info) != 0 || !S_ISDIR(info.st_mode))
+        return hc_records_fail(call, 125, "runtimes", "--runtimes %.200s: is no folder", value);
+    else
+        replay->runtimes = value;
     return 0;
 }
 
@@ -149,6 +156,7 @@ static int run_again(const struct replay_call *replay, struct hc_job *job, const
     struct hc_problem problem = {0};
     struct hc_engine_options options = {.allow_layers = job->spec.allow_layers,
                                         .only_language = job->spec.language,
+                                        .runtimes = replay->runtimes,
                                         .store = replay->call.store};
     hc_autoclose int cancel = cancel_descriptor();
     struct hc_live live = {.out = -1, .err = -1, .cancel_fd = cancel};

@@ -178,6 +178,23 @@ def a_replay_tells_of_another_environment():
 
 
 @test()
+def a_replay_finds_the_languages_of_its_run():
+    store, manifests = scratch("store"), scratch("manifests")
+    os.makedirs(manifests)
+    with open(os.path.join(manifests, "mawk.yaml"), "w", encoding="utf-8") as file:
+        file.write("name: mawk\nextensions: [.mawk]\nfile: main.mawk\ninterpreter: [/usr/bin/mawk]\ninstall: mawk\n"
+                   "run: [\"${interpreter}\", -f, \"${file}\"]\n"
+                   "version: {command: [\"${interpreter}\", -W, version], pattern: \"([0-9.]+)\"}\n")
+    first = stored('BEGIN { print 6 * 7 }', store, language="mawk", runtimes=manifests)
+    equal(first["status"], "ok", "status")
+    answer = call("replay", "--store", store, first["id"], code=125)
+    check("mawk" in answer["error"]["message"], "which language is missing", answer)
+    equal(call("replay", "--store", store, "--runtimes", manifests, first["id"])["verdict"], "identical", "verdict")
+    answer = call("replay", "--store", store, "--runtimes", os.path.join(manifests, "mawk.yaml"), first["id"], code=125)
+    equal(answer["error"]["field"], "runtimes", "the field")
+
+
+@test()
 def what_cant_be_replayed():
     store = scratch("store")
     good = stored("print(1)", store)
